@@ -1,0 +1,14 @@
+# jitsoftmax_flags(TARGET): the warnings, sanitizers and arithmetic rules that all our code is
+# compiled with. Arithmetic is what is written: no contraction, no fast-math (it would switch the
+# host process to flush-to-zero).
+function(jitsoftmax_flags target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -ffp-contract=off
+    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
+    $<$<BOOL:${JITSOFTMAX_WERROR}>:-Werror>)
+  if(JITSOFTMAX_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${JITSOFTMAX_SANITIZE} -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer -g)
+    target_link_options(${target} PRIVATE -fsanitize=${JITSOFTMAX_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,185 @@
+// Engine: turns problems into kernels. Finds them in memory, in the cache directories, or compiles
+// them, and keeps what it has made.
+//
+// Threads: every member function may be called from any number of threads at once. A launch of a
+// kernel that is ready waits for no lock that a compile can hold. The library prints nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <jitsoftmax/error.hpp>
+#include <jitsoftmax/export.h>
+#include <jitsoftmax/kernel.hpp>
+#include <jitsoftmax/problem.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace jitsoftmax {
+
+// A GPU architecture, as NVRTC names it: sm_90 is {9, 0}, sm_100a is {10, 0, 'a'}.
+struct JITSOFTMAX_API Arch {
+  int major = 0;
+  int minor = 0;
+  char suffix = 0;  // 0, 'a' or 'f'
+
+  // Reads "sm_90", "sm_90a", "sm_100f"; throws invalid_argument for anything else.
+  static Arch parse(const std::string& name);
+  [[nodiscard]] std::string name() const;
+
+  friend constexpr bool operator==(const Arch& a, const Arch& b) noexcept {
+    return a.major == b.major && a.minor == b.minor && a.suffix == b.suffix;
+  }
+  friend constexpr bool operator!=(const Arch& a, const Arch& b) noexcept { return !(a == b); }
+};
+
+// Where kernels run, and so what the pointers in Rows are.
+class JITSOFTMAX_API Device {
+ public:
+  enum class Kind : std::uint8_t { current, cuda, host };
+
+  static constexpr Device current() noexcept { return {Kind::current, 0}; }         // the caller's current context
+  static constexpr Device cuda(int ordinal) noexcept { return {Kind::cuda, ordinal}; }  // retains its primary context
+  static constexpr Device host() noexcept { return {Kind::host, 0}; }               // the CPU; host pointers
+
+  // Reads "current", "cuda:N", "host"; throws invalid_argument for anything else.
+  static Device parse(const std::string& name);
+
+  [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
+  [[nodiscard]] constexpr int ordinal() const noexcept { return ordinal_; }
+
+ private:
+  constexpr Device(Kind kind, int ordinal) noexcept : kind_(kind), ordinal_(ordinal) {}
+  Kind kind_;
+  int ordinal_;
+};
+
+// What a row of -inf only becomes. (A row with a NaN or +inf is NaN throughout, in both modes.)
+enum class MaskedRows : std::uint8_t {
+  nan,   // as PyTorch
+  zero,  // zeros; for log_softmax their logarithm, -inf
+};
+
+// What happens when a kernel is in no cache.
+enum class OnMiss : std::uint8_t {
+  compile,  // the caller waits until the exact kernel is there
+  fail,     // ErrorCode::not_cached: for images that must not compile
+};
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+
+// Called from any thread, also from several at once; must not throw.
+using Log = std::function<void(LogLevel, const std::string& message)>;
+
+// A fixed choice of kernel instead of the built-in one, for people who compare variants. Unset
+// fields are chosen by the named variant, or by the library where there is no name. A choice that
+// cannot serve a problem is invalid_argument, with the reason.
+struct Variant {
+  std::string name;                    // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
+  std::optional<std::string> family;   // "safe", "looped", "registers", "strided"
+  std::optional<int> threads;          // threads a row
+  std::optional<int> rows;             // rows a block
+  std::optional<int> vector;           // elements an access
+  std::optional<int> elements;         // elements a thread holds at a time
+
+  [[nodiscard]] bool empty() const noexcept {
+    return name.empty() && !family && !threads && !rows && !vector && !elements;
+  }
+};
+
+struct JITSOFTMAX_API Options {
+  Device device = Device::current();
+  OnMiss on_miss = OnMiss::compile;
+  MaskedRows masked_rows = MaskedRows::nan;
+  // Same bits for the same row whatever the number of rows, alignment, records or run.
+  bool deterministic = false;
+  Variant variant;
+
+  // The one writable cache directory. Unset: $XDG_CACHE_HOME/jitsoftmax, then ~/.cache/jitsoftmax;
+  // empty: none, kernels are kept in memory only. It is created, mode 0700, on the first write.
+  std::optional<std::string> cache_dir;
+  // Read-only directories that are looked up before it, in this order.
+  std::vector<std::string> cache_layers;
+
+  std::string nvrtc;  // path of libnvrtc; empty: the usual places
+  Log log;            // none: silent
+
+  // Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
+  // JITSOFTMAX_CACHE_LAYERS (colon-separated) and JITSOFTMAX_NVRTC. The environment is read here
+  // and at no other time. Throws invalid_argument for a value that cannot be understood.
+  static Options from_environment();
+};
+
+// Counters since the engine was made. A snapshot: taken while others work, the fields may be a
+// moment apart.
+struct Stats {
+  std::uint64_t kernels = 0;           // specializations loaded or compiled by this engine
+  std::uint64_t disk_hits = 0;         // of these, found in a cache directory
+  std::uint64_t compiles = 0;          // of these, compiled
+  std::uint64_t compile_failures = 0;
+  std::uint64_t rejected_entries = 0;  // damaged or untrusted entries in a cache directory
+  double compile_seconds = 0;          // summed over threads
+  double load_seconds = 0;             // reading, verifying and handing cubins to the driver
+};
+
+enum class WarmupOutcome : std::uint8_t { cached, compiled, failed };
+
+struct WarmupItem {
+  Problem problem;
+  Arch arch;
+  std::string specialization;  // canonical spelling
+  WarmupOutcome outcome = WarmupOutcome::failed;
+  double seconds = 0;
+  std::string error;  // why it failed
+};
+
+struct WarmupReport {
+  std::vector<WarmupItem> items;  // in the order of problems, architectures, specializations
+  [[nodiscard]] std::size_t count(WarmupOutcome outcome) const noexcept {
+    std::size_t n = 0;
+    for (const WarmupItem& item : items) n += item.outcome == outcome ? 1 : 0;
+    return n;
+  }
+};
+
+struct WarmupOptions {
+  int jobs = 0;  // compiles at once; 0: as many as there are cores
+  // Called after each item, from one thread at a time; returning false stops before the next item.
+  std::function<bool(const WarmupItem& item, std::size_t done, std::size_t total)> progress;
+};
+
+class JITSOFTMAX_API Engine {
+ public:
+  // Opens no library, makes no context and creates no directory (Device::cuda(n) does open libcuda
+  // and retains the primary context of device n).
+  explicit Engine(Options options = Options::from_environment());
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  // The kernel for a problem: loads or compiles its whole bundle now, so that no later launch
+  // waits. Throws Error; a failure is not remembered.
+  Kernel prepare(const Problem& problem);
+
+  // prepare() where needed, then Kernel::launch(). While `stream` is being captured a kernel that
+  // is not prepared is an error (ErrorCode::capturing) and the capture stays valid.
+  void softmax(const Problem& problem, const Rows& rows, Stream stream = nullptr);
+
+  // Compiles every specialization that the problems need on the architectures into the cache
+  // directory. Needs NVRTC, but no driver and no GPU. An item that fails is reported and does not
+  // stop the others; throws only if there is nothing to compile with or nowhere to put it.
+  WarmupReport warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
+                      const WarmupOptions& options = {});
+
+  [[nodiscard]] Stats stats() const;
+  [[nodiscard]] const Options& options() const noexcept;
+
+  // Internal: shared by the threads that use this engine.
+  class Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace jitsoftmax

@@ -1,0 +1,11 @@
+/* JITSOFTMAX_API marks what the shared library exports; everything else is hidden. */
+#ifndef JITSOFTMAX_EXPORT_H
+#define JITSOFTMAX_EXPORT_H
+
+#if defined(__GNUC__)
+#define JITSOFTMAX_API __attribute__((visibility("default")))
+#else
+#define JITSOFTMAX_API
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+// FileSystem: every file operation of the cache, behind one small interface so that tests can make
+// each of them fail.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace jitsoftmax::base {
+
+// Functions report failure through their std::error_code (errno values) and do not throw, except
+// std::bad_alloc.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  struct Info {
+    std::uint32_t mode = 0;  // st_mode
+    std::uint32_t owner = 0;
+    std::int64_t size = 0;
+  };
+
+  // The whole of a regular file, and the facts of the file that was opened (so that trust is
+  // decided on the open file). Refuses symbolic links (ELOOP), directories, fifos and anything
+  // else that is not a regular file (EINVAL) without blocking, and files over `limit` (EFBIG).
+  virtual std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) = 0;
+
+  // The facts of a directory itself (ELOOP for a symbolic link, ENOTDIR for anything else).
+  virtual Info directory_info(const std::string& path, std::error_code& error) = 0;
+
+  // Creates the directory and its missing parents with mode 0700; an existing one is no error.
+  virtual void create_directories(const std::string& path, std::error_code& error) = 0;
+
+  // A new file, mode 0600, with an unpredictable name in `directory`, holding `bytes`, written,
+  // fsynced and closed; returns its path. On failure no file is left.
+  virtual std::string write_temporary(const std::string& directory, std::span<const char> bytes,
+                                      std::error_code& error) = 0;
+
+  virtual void rename(const std::string& from, const std::string& to, std::error_code& error) = 0;
+  virtual void remove(const std::string& path, std::error_code& error) = 0;
+};
+
+// The real one. Stateless.
+[[nodiscard]] FileSystem& file_system() noexcept;
+
+}  // namespace jitsoftmax::base

@@ -1,0 +1,47 @@
+// The GPU that a call works on.
+#pragma once
+
+#include <cuda.h>
+
+#include <jitsoftmax/engine.hpp>
+#include <string>
+
+namespace jitsoftmax::cuda {
+
+// The architecture of a device, as cubins are made for it.
+[[nodiscard]] Arch architecture(CUdevice device);
+[[nodiscard]] int multiprocessors(CUdevice device);
+[[nodiscard]] std::string device_name(CUdevice device);
+
+// The device of the calling thread's current context; throws no_context.
+[[nodiscard]] CUdevice current_device();
+
+// Retains the primary context of a device for as long as it lives.
+class PrimaryContext {
+ public:
+  explicit PrimaryContext(int ordinal);  // throws no_driver, invalid_argument (no such device)
+  ~PrimaryContext();
+  PrimaryContext(const PrimaryContext&) = delete;
+  PrimaryContext& operator=(const PrimaryContext&) = delete;
+
+  [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  [[nodiscard]] CUdevice device() const noexcept { return device_; }
+
+ private:
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+// Makes a context current on this thread for a scope, if it is not; null changes nothing.
+class ContextScope {
+ public:
+  explicit ContextScope(CUcontext context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
+}  // namespace jitsoftmax::cuda

@@ -1,0 +1,57 @@
+// libcuda, opened at run time: typed entry points and error checks.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+namespace jitsoftmax::cuda {
+
+// The entry points that the library uses, resolved by cuGetProcAddress at version 12000 so that
+// each has the signature written here whatever the header or the driver is.
+struct Driver {
+  CUresult (*GetErrorName)(CUresult, const char**);
+  CUresult (*GetErrorString)(CUresult, const char**);
+  CUresult (*DriverGetVersion)(int*);
+  CUresult (*DeviceGetCount)(int*);
+  CUresult (*DeviceGet)(CUdevice*, int);
+  CUresult (*DeviceGetName)(char*, int, CUdevice);
+  CUresult (*DeviceGetAttribute)(int*, CUdevice_attribute, CUdevice);
+  CUresult (*DevicePrimaryCtxRetain)(CUcontext*, CUdevice);
+  CUresult (*DevicePrimaryCtxRelease)(CUdevice);
+  CUresult (*CtxGetCurrent)(CUcontext*);
+  CUresult (*CtxPushCurrent)(CUcontext);
+  CUresult (*CtxPopCurrent)(CUcontext*);
+  CUresult (*CtxGetDevice)(CUdevice*);
+  CUresult (*CtxSynchronize)();
+  CUresult (*LibraryLoadData)(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
+                              unsigned);
+  CUresult (*LibraryUnload)(CUlibrary);
+  CUresult (*LibraryGetKernel)(CUkernel*, CUlibrary, const char*);
+  CUresult (*KernelGetFunction)(CUfunction*, CUkernel);
+  CUresult (*KernelSetAttribute)(CUfunction_attribute, int, CUkernel, CUdevice);
+  CUresult (*FuncGetAttribute)(int*, CUfunction_attribute, CUfunction);
+  CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, size_t);
+  CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*);
+  CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*);
+  CUresult (*LaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                           void**, void**);
+  CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*MemAlloc)(CUdeviceptr*, size_t);
+  CUresult (*MemFree)(CUdeviceptr);
+  CUresult (*MemcpyHtoD)(CUdeviceptr, const void*, size_t);
+  CUresult (*MemcpyDtoH)(void*, CUdeviceptr, size_t);
+};
+
+// Opens libcuda and calls cuInit on first use. Throws no_driver, each time it is called where there
+// is none, with the library, the names tried and what to do. Safe from several threads at once.
+[[nodiscard]] const Driver& driver();
+
+// Throws driver_error (out_of_memory, no_context where the result says so) with the call, the
+// error's name and its description. The text is built only when it throws.
+void check(CUresult result, const char* call);
+
+// "CUDA_ERROR_INVALID_VALUE: invalid argument"
+[[nodiscard]] std::string describe(CUresult result);
+
+}  // namespace jitsoftmax::cuda

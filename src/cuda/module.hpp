@@ -1,0 +1,39 @@
+// LoadedKernel: one cubin handed to the driver, ready to launch in any context.
+#pragma once
+
+#include <cuda.h>
+
+#include "jit/cubin.hpp"
+
+namespace jitsoftmax::cuda {
+
+// The driver's library handles are independent of contexts, so one LoadedKernel serves every
+// context and device of the architecture. Unloads in its destructor unless the driver has already
+// gone away with the process.
+class LoadedKernel {
+ public:
+  // Loads and, for the current context, forces the code onto the device; allowed while any stream
+  // is being captured. `shared_bytes`: dynamic shared memory of a launch. Throws driver_error.
+  LoadedKernel(const jit::Cubin& cubin, unsigned shared_bytes, unsigned block);
+  ~LoadedKernel();
+  LoadedKernel(LoadedKernel&& other) noexcept;
+  LoadedKernel& operator=(LoadedKernel&& other) noexcept;
+
+  // Valid for cuLaunchKernel in whichever context is current.
+  [[nodiscard]] CUfunction function() const noexcept { return reinterpret_cast<CUfunction>(kernel_); }
+
+  // Blocks of this kernel that the device it was loaded on holds at once.
+  [[nodiscard]] int resident_blocks() const noexcept { return resident_blocks_; }
+
+ private:
+  CUlibrary library_ = nullptr;
+  CUkernel kernel_ = nullptr;
+  int resident_blocks_ = 0;
+};
+
+// Orders `kernel<<<grid, block, shared, stream>>>(arguments)` on the stream. Throws driver_error
+// for an error of this very launch.
+void launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared, CUstream stream,
+            void* arguments);
+
+}  // namespace jitsoftmax::cuda

@@ -1,0 +1,45 @@
+// Specialization: one exact kernel as a plain value, with one canonical, readable spelling. The
+// spelling is the NVRTC name expression, a field of the cache key and what people read.
+#pragma once
+
+#include <cstdint>
+#include <jitsoftmax/problem.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernel_templates/config.cuh"
+
+namespace jitsoftmax::plan {
+
+enum class Family : std::uint8_t { safe, looped, registers, strided };
+
+struct Specialization {
+  Family family = Family::looped;
+  kernels::Config config;
+  std::int64_t cols = 0;  // 0: Runtime columns
+  DType in = DType::f32;
+  DType out = DType::f32;
+  Op op = Op::softmax;
+};
+
+// "registers<Config{.threads=512,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,float,Softmax>"
+[[nodiscard]] std::string name_expression(const Specialization& specialization);
+
+[[nodiscard]] std::string_view name_of(Family family) noexcept;
+[[nodiscard]] std::optional<Family> family_named(std::string_view name) noexcept;
+
+// The file of kernel_templates/ that defines the family.
+[[nodiscard]] std::string_view template_file(Family family) noexcept;
+
+[[nodiscard]] std::string_view name_of(DType type) noexcept;  // "f16", "bf16", "f32", "f64"
+[[nodiscard]] std::optional<DType> dtype_named(std::string_view name) noexcept;
+[[nodiscard]] std::string_view name_of(Op op) noexcept;  // "softmax", "log_softmax"
+
+// "4096 f16->f32 log_softmax strided", for messages.
+[[nodiscard]] std::string describe(const Problem& problem);
+
+// Bytes of the type that sums are formed in: f64 for f64, else f32.
+[[nodiscard]] constexpr int accumulator_bytes(DType in) noexcept { return in == DType::f64 ? 8 : 4; }
+
+}  // namespace jitsoftmax::plan
