@@ -16,6 +16,10 @@ namespace jitsoftmax::cuda {
 // The device of the calling thread's current context; throws no_context.
 [[nodiscard]] CUdevice current_device();
 
+// Whether the stream (null: the legacy default stream) is part of a capture, or cannot be used
+// because another stream's capture forbids it.
+[[nodiscard]] bool is_capturing(CUstream stream);
+
 // Retains the primary context of a device for as long as it lives.
 class PrimaryContext {
  public:

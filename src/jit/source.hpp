@@ -21,8 +21,8 @@ struct TemplateFile {
 [[nodiscard]] std::span<const TemplateFile> templates() noexcept;
 
 struct Program {
-  std::string text;                  // includes the family's file and nothing else
-  std::string name;                  // the name expression
+  std::string text;  // includes the family's file and nothing else
+  std::string name;  // the name expression
   Arch arch;
   std::vector<std::string> options;  // every option that bears on the code, in order
 };
