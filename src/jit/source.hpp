@@ -29,4 +29,7 @@ struct Program {
 
 [[nodiscard]] Program program(const plan::Specialization& specialization, const Arch& arch);
 
+// The program of any kernel of kernel_templates/.
+[[nodiscard]] Program program(std::string_view template_file, std::string name_expression, const Arch& arch);
+
 }  // namespace jitsoftmax::jit
