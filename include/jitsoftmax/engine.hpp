@@ -77,12 +77,12 @@ using Log = std::function<void(LogLevel, const std::string& message)>;
 // fields are chosen by the named variant, or by the library where there is no name. A choice that
 // cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
-  std::string name;                   // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  std::optional<std::string> family;  // "safe", "looped", "registers", "strided"
-  std::optional<int> threads;         // threads a row
-  std::optional<int> rows;            // rows a block
-  std::optional<int> vector;          // elements an access
-  std::optional<int> elements;        // elements a thread holds at a time
+  std::string name = {};                   // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
+  std::optional<std::string> family = {};  // "safe", "looped", "registers", "strided"
+  std::optional<int> threads = {};         // threads a row
+  std::optional<int> rows = {};            // rows a block
+  std::optional<int> vector = {};          // elements an access
+  std::optional<int> elements = {};        // elements a thread holds at a time
 
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !vector && !elements;
