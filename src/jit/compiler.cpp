@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::string_view architecture_option = "--gpu-architecture=";
 
+// NVRTC 12.0 names what is internal to a program after its first external definition that is no
+// template, or, without one, after the process: bytes would then differ from run to run. An unused
+// function is such a definition, and leaves nothing in the code.
+constexpr const char* fixed_identity = "\n__device__ void jitsoftmax_program() {}\n";
+
 std::string described(const Nvrtc& nvrtc) { return "NVRTC " + nvrtc.version() + " (" + nvrtc.path + ")"; }
 
 Error unknown_arch(const Nvrtc& nvrtc, const Arch& arch) {
@@ -51,7 +56,7 @@ Cubin build(const Nvrtc& nvrtc, std::span<const Header> headers, const Program& 
   std::vector<std::string> options = program.options;
   options.insert(options.end(), nvrtc.extra_options.begin(), nvrtc.extra_options.end());
 
-  NvrtcProgram compilation(nvrtc, program.text, headers);
+  NvrtcProgram compilation(nvrtc, program.text + fixed_identity, headers);
   compilation.add_name(program.name);
   const nvrtcResult result = compilation.compile(options);
   const std::string log = compilation.log();
