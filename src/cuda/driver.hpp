@@ -41,6 +41,7 @@ struct Driver {
   CUresult (*StreamSynchronize)(CUstream);
   CUresult (*MemAlloc)(CUdeviceptr*, size_t);
   CUresult (*MemFree)(CUdeviceptr);
+  CUresult (*MemGetInfo)(size_t*, size_t*);
   CUresult (*MemcpyHtoD)(CUdeviceptr, const void*, size_t);
   CUresult (*MemcpyDtoH)(void*, CUdeviceptr, size_t);
 };

@@ -1,0 +1,46 @@
+// DeviceBuffer: owns memory of the device whose context is current.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "cuda/driver.hpp"
+
+namespace jitsoftmax::tools {
+
+// The context that it was made in has to be current in every call, the destructor's too.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(std::size_t bytes) {
+    if (bytes != 0) cuda::check(cuda::driver().MemAlloc(&address_, bytes), "cuMemAlloc");
+  }
+  ~DeviceBuffer() {
+    if (address_ != 0) cuda::driver().MemFree(address_);
+  }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  // As kernels take it.
+  [[nodiscard]] void* get() const noexcept { return reinterpret_cast<void*>(address_); }
+
+  // Both return when the bytes are there, and come after everything on the legacy default stream.
+  void upload(const void* from, std::size_t bytes) {
+    cuda::check(cuda::driver().MemcpyHtoD(address_, from, bytes), "cuMemcpyHtoD");
+  }
+  void download(void* to, std::size_t bytes) const {
+    cuda::check(cuda::driver().MemcpyDtoH(to, address_, bytes), "cuMemcpyDtoH");
+  }
+
+ private:
+  CUdeviceptr address_ = 0;
+};
+
+[[nodiscard]] inline std::size_t free_device_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cuda::check(cuda::driver().MemGetInfo(&free, &total), "cuMemGetInfo");
+  return free;
+}
+
+}  // namespace jitsoftmax::tools

@@ -1,0 +1,40 @@
+#include "options.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "cache/store.hpp"
+#include "logger.hpp"
+
+namespace jitsoftmax::tools {
+
+void EngineOptions::add_to(CLI::App& command) {
+  command.add_option("--cache-dir", cache_dir,
+                     "Where compiled kernels are kept (default: JITSOFTMAX_CACHE_DIR, "
+                     "$XDG_CACHE_HOME/jitsoftmax, ~/.cache/jitsoftmax); empty: nowhere");
+
+  const std::string group = "Kernel choice";
+  command.add_option("--variant", variant.name, "A kernel by name: safe3, v0 ... v4, generic")->group(group);
+  command.add_option("--family", variant.family, "safe, looped, registers or strided")->group(group);
+  command.add_option("--threads", variant.threads, "Threads a row")->group(group);
+  command.add_option("--rows", variant.rows, "Rows a block")->group(group);
+  command.add_option("--vector", variant.vector, "Elements an access")->group(group);
+  command.add_option("--elements", variant.elements, "Elements a thread holds at a time")->group(group);
+}
+
+Options EngineOptions::options() const {
+  Options result = Options::from_environment();
+  if (cache_dir) result.cache_dir = cache_dir;
+  result.variant = variant;
+  result.log = library_log();
+  return result;
+}
+
+std::string describe_cache(const Options& options) {
+  std::vector<std::string> directories = options.cache_layers;
+  if (std::string directory = cache::resolve_directory(options.cache_dir); !directory.empty()) {
+    directories.push_back(std::move(directory));
+  }
+  return directories.empty() ? "no cache directory" : fmt::format("{}", fmt::join(directories, ", "));
+}
+
+}  // namespace jitsoftmax::tools

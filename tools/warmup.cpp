@@ -1,0 +1,190 @@
+// `jitsoftmax warmup`: compiles the kernels of a shapes file into the cache.
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <jitsoftmax/engine.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/key.hpp"
+#include "cache/store.hpp"
+#include "exit_code.hpp"
+#include "interrupt.hpp"
+#include "jit/source.hpp"
+#include "options.hpp"
+#include "plan/choice.hpp"
+#include "plan/launch.hpp"
+#include "run_report.hpp"
+#include "shapes.hpp"
+
+namespace jitsoftmax::tools {
+namespace {
+
+struct WarmupRequest {
+  std::string shapes;
+  std::vector<std::string> archs;
+  int jobs = 0;
+  bool dry_run = false;
+  bool json = false;
+  EngineOptions engine;
+};
+
+using Json = nlohmann::ordered_json;
+
+void print(const Json& json) {
+  std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n').c_str(), stdout);
+}
+
+std::string plural(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// One line that is overwritten, on a terminal only.
+class ProgressLine {
+ public:
+  ProgressLine() : on_(::isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const std::string& text) {
+    if (!on_) return;
+    constexpr std::size_t width = 79;
+    std::fputs(("\r\033[K" + text.substr(0, width)).c_str(), stderr);
+    shown_ = true;
+  }
+  void clear() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+    shown_ = false;
+  }
+
+ private:
+  bool on_;
+  bool shown_ = false;
+};
+
+// Counts what a warmup would do. Reads the cache, writes nothing and needs no NVRTC.
+int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs, const Options& options,
+            const WarmupRequest& request) {
+  cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
+  std::set<std::string> all;  // keys: problems share kernels
+  std::size_t missing = 0;
+  for (const Problem& problem : problems) {
+    plan::check(problem);
+    for (const Arch& arch : archs) {
+      for (const plan::Specialization& specialization : plan::choose(problem, arch, options.variant)) {
+        const jit::Program program = jit::program(specialization, arch);
+        const cache::Key key = cache::key_of(program, jit::templates());
+        if (all.insert(key.hex()).second && !store.find(key, program)) ++missing;
+      }
+    }
+  }
+  constexpr double seconds_each = 0.05;  // what NVRTC takes for a typical kernel
+  const double cores = std::max(1U, std::thread::hardware_concurrency());
+  const double jobs = request.jobs > 0 ? request.jobs : cores;
+  const double seconds = seconds_each * static_cast<double>(missing) / jobs;
+  if (request.json) {
+    print({{"specializations", all.size()},
+           {"architectures", archs.size()},
+           {"to_compile", missing},
+           {"estimated_seconds", seconds},
+           {"cache", describe_cache(options)}});
+  } else {
+    fmt::print("{} for {}: {} to compile, about {:.1f} s; nothing was written\n", plural(all.size(), "specialization"),
+               plural(archs.size(), "architecture"), missing, seconds);
+  }
+  return exit_code::done;
+}
+
+void print_lines(const WarmupReport& report, std::size_t archs, double seconds, const Options& options) {
+  const std::size_t compiled = report.count(WarmupOutcome::compiled);
+  const std::size_t failed = report.count(WarmupOutcome::failed);
+  if (compiled == 0 && failed == 0 && interrupted() == 0) {
+    fmt::print("nothing to compile: all {} are in {}\n", report.items.size(), describe_cache(options));
+    return;
+  }
+  fmt::print("{} for {}: {} compiled, {} already there, {} failed in {:.1f} s\n",
+             plural(report.items.size(), "specialization"), plural(archs, "architecture"), compiled,
+             report.count(WarmupOutcome::cached), failed, seconds);
+}
+
+void print_json(const WarmupReport& report, double seconds, const Options& options) {
+  Json items = Json::array();
+  for (const WarmupItem& item : report.items) {
+    items.push_back({{"specialization", item.specialization},
+                     {"arch", item.arch.name()},
+                     {"outcome", name_of(item.outcome)},
+                     {"seconds", item.seconds}});
+    if (!item.error.empty()) items.back()["error"] = item.error;
+  }
+  print({{"specializations", report.items.size()},
+         {"compiled", report.count(WarmupOutcome::compiled)},
+         {"cached", report.count(WarmupOutcome::cached)},
+         {"failed", report.count(WarmupOutcome::failed)},
+         {"seconds", seconds},
+         {"cache", describe_cache(options)},
+         {"items", std::move(items)}});
+}
+
+int warmup(const WarmupRequest& request) {
+  const InterruptScope interrupts;
+  const std::vector<Problem> problems = problems_of(read_shapes(request.shapes));
+  std::vector<Arch> archs;
+  for (const std::string& name : request.archs) archs.push_back(Arch::parse(name));
+  const Options options = request.engine.options();
+  if (request.dry_run) return dry_run(problems, archs, options, request);
+
+  ProgressLine line;
+  WarmupOptions how;
+  how.jobs = request.jobs;
+  WarmupReport reached;  // all that there is to report of a warmup that was interrupted
+  how.progress = [&](const WarmupItem& item, std::size_t done, std::size_t total) {
+    reached.items.push_back(item);
+    line.show(fmt::format("{}/{} {} {}", done, total, name_of(item.outcome), describe(item)));
+    return interrupted() == 0;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  Engine engine(options);
+  WarmupReport report = engine.warmup(problems, archs, how);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  line.clear();
+  if (interrupted() != 0) report = std::move(reached);
+
+  for (const WarmupItem& item : report.items) {
+    if (item.outcome != WarmupOutcome::failed) continue;
+    std::fputs(fmt::format("jitsoftmax: error: {}: {}\n", describe(item), item.error).c_str(), stderr);
+  }
+  if (request.json) {
+    print_json(report, seconds, options);
+  } else {
+    print_lines(report, archs.size(), seconds, options);
+  }
+  stop_if_interrupted();
+  return report.count(WarmupOutcome::failed) == 0 ? exit_code::done : exit_code::incomplete;
+}
+
+}  // namespace
+
+void add_warmup(CLI::App& program, Action& action) {
+  const auto request = std::make_shared<WarmupRequest>();
+  CLI::App& command = *program.add_subcommand("warmup", "Compile the kernels of a shapes file; needs NVRTC, no GPU");
+  command.add_option("--shapes", request->shapes, "A line a shape: N dtype [rows] [log_softmax] [strided]; # comments")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--arch", request->archs, "Architectures, as sm_80,sm_90")->required()->delimiter(',');
+  command.add_option("--jobs", request->jobs, "Compiles at once (default: as many as there are cores)")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("--dry-run", request->dry_run, "Only count what there is to compile");
+  command.add_flag("--json", request->json, "One JSON object instead of lines");
+  request->engine.add_to(command);
+  command.callback([request, &action] { action = [request] { return warmup(*request); }; });
+}
+
+}  // namespace jitsoftmax::tools
