@@ -20,15 +20,15 @@ struct Config {
 // One launch. Strides and `inner` are in elements; element j of row r is at
 // (r / inner) * stride + j * inner + (r % inner).
 struct Arguments {
-  void* out;
-  const void* in;
-  long long rows;
-  long long cols;
-  long long out_stride;
-  long long in_stride;
-  long long inner;
-  float scale;
-  int zero_masked;  // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
+  void* out = nullptr;
+  const void* in = nullptr;
+  long long rows = 0;
+  long long cols = 0;
+  long long out_stride = 0;
+  long long in_stride = 0;
+  long long inner = 1;
+  float scale = 1;
+  int zero_masked = 0;  // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
 };
 
 constexpr int warp_size = 32;

@@ -34,6 +34,14 @@ Arch architecture(CUdevice device) {
 
 int multiprocessors(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT); }
 
+std::size_t l2_bytes(CUdevice device) {
+  return static_cast<std::size_t>(attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+}
+
+int clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000; }
+
+int memory_clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000; }
+
 std::string device_name(CUdevice device) {
   char name[256] = {};
   check(driver().DeviceGetName(name, sizeof name, device), "cuDeviceGetName");
@@ -51,6 +59,15 @@ CUdevice current_device() {
   CUdevice device = 0;
   check(driver().CtxGetDevice(&device), "cuCtxGetDevice");
   return device;
+}
+
+bool is_capturing(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = driver().StreamIsCapturing(stream, &status);
+  // The legacy default stream while some other stream's capture forbids its use.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+  check(result, "cuStreamIsCapturing");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 PrimaryContext::PrimaryContext(int ordinal) : device_(device_of(ordinal)) {

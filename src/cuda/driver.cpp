@@ -75,11 +75,27 @@ Driver resolve(const Resolver& get) {
   get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   get(d.StreamIsCapturing, "cuStreamIsCapturing");
   get(d.LaunchKernel, "cuLaunchKernel");
+  get(d.StreamCreate, "cuStreamCreate");
+  get(d.StreamDestroy, "cuStreamDestroy");
   get(d.StreamSynchronize, "cuStreamSynchronize");
+  get(d.StreamBeginCapture, "cuStreamBeginCapture");
+  get(d.StreamEndCapture, "cuStreamEndCapture");
+  get(d.GraphInstantiate, "cuGraphInstantiate");
+  get(d.GraphLaunch, "cuGraphLaunch");
+  get(d.GraphExecDestroy, "cuGraphExecDestroy");
+  get(d.GraphDestroy, "cuGraphDestroy");
+  get(d.EventCreate, "cuEventCreate");
+  get(d.EventDestroy, "cuEventDestroy");
+  get(d.EventRecord, "cuEventRecord");
+  get(d.EventSynchronize, "cuEventSynchronize");
+  get(d.EventElapsedTime, "cuEventElapsedTime");
   get(d.MemAlloc, "cuMemAlloc");
   get(d.MemFree, "cuMemFree");
+  get(d.MemGetInfo, "cuMemGetInfo");
   get(d.MemcpyHtoD, "cuMemcpyHtoD");
   get(d.MemcpyDtoH, "cuMemcpyDtoH");
+  get(d.MemcpyDtoDAsync, "cuMemcpyDtoDAsync");
+  get(d.MemsetD8, "cuMemsetD8");
   return d;
 }
 

@@ -16,7 +16,7 @@ inline std::string nvrtc_path() { return Options::from_environment().nvrtc; }
 // Ends the process as "skipped" where there is no NVRTC. doctest cannot skip at run time.
 inline jit::Compiler compiler_or_skip() {
   try {
-    jit::Compiler(nvrtc_path(), {}).version();
+    (void)jit::Compiler(nvrtc_path(), {}).version();
   } catch (const Error& error) {
     std::printf("skipped: %s\n", error.what());
     std::exit(skipped);  // NOLINT(concurrency-mt-unsafe): nothing else runs yet
