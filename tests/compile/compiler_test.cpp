@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -341,16 +342,28 @@ TEST_CASE("child: reports missing builtins" * doctest::skip()) {
   has(message, "nvidia-cuda-nvrtc");
 }
 
+// The process has one under the name that is tried last; any other would be found under a name before it.
 TEST_CASE("An NVRTC that the process already has comes first") {
   Compiler compiler = make();
+  const fs::path library = fs::canonical(compiler.library());
+  const std::string builtins = "libnvrtc-builtins.so." + compiler.version();
   const Folder folder;
-  const fs::path link = folder.path / "libnvrtc.so.link";
-  fs::create_symlink(compiler.library(), link);
-  check_child("child: takes the NVRTC of the process", "NVRTC=" + link.string());
+  std::vector<char> bytes = read(library);
+  const std::string own_name = "libnvrtc.so.";
+  for (auto at = bytes.begin(); (at = std::search(at, bytes.end(), own_name.begin(), own_name.end())) != bytes.end();) {
+    at += static_cast<std::ptrdiff_t>(own_name.size());
+    at[-1] = '\0';
+  }
+  const fs::path copy = folder.path / "libnvrtc.so.copy";
+  std::ofstream(copy, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  fs::create_symlink(library.parent_path() / builtins, folder.path / builtins);
+  check_child("child: takes the NVRTC of the process", "NVRTC=" + copy.string());
 }
 
 TEST_CASE("child: takes the NVRTC of the process" * doctest::skip()) {
   const std::string path = from_environment("NVRTC");
   REQUIRE(::dlopen(path.c_str(), RTLD_NOW) != nullptr);
-  CHECK_EQ(Compiler("", {}).library(), path);
+  Compiler compiler("", {});
+  CHECK_EQ(compiler.library(), path);
+  CHECK_FALSE(compiler.compile(toy()).payload.empty());
 }
