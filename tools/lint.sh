@@ -9,4 +9,5 @@ command -v clang-tidy >/dev/null || fail "clang-tidy is not here: apt-get instal
 cmake --preset release "$cuda_headers" >/dev/null
 if (($# > 0)); then files=("$@"); else mapfile -t files < <(git ls-files 'src/*.cpp' 'tools/*.cpp'); fi
 say "clang-tidy over ${#files[@]} files"
-printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/release --quiet
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/release --quiet \
+  2> >(grep -v 'warnings\? generated' >&2)
