@@ -26,6 +26,14 @@ constexpr std::size_t header_limit = std::size_t{1} << 20;
 
 [[noreturn]] void fail(const std::string& message) { throw Failure(exit_code::usage, message); }
 
+int open_for_reading(const std::string& path) {
+  while (true) {
+    if (const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC); descriptor >= 0) return descriptor;
+    if (errno != EINTR) fail(fmt::format("cannot be opened: {}", std::generic_category().message(errno)));
+    stop_if_interrupted();  // a pipe that nobody writes to
+  }
+}
+
 // Fills `bytes` as far as the file goes; returns how many were there.
 std::size_t read_up_to(const FileDescriptor& file, std::span<std::byte> bytes) {
   constexpr std::size_t block = std::size_t{16} << 20;  // so that Ctrl-C is heard
@@ -111,8 +119,7 @@ Array::Array(Header of) : header(std::move(of)), size_(byte_count(header)) {
 
 Array read(const std::string& path) {
   try {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.is_open()) fail(fmt::format("cannot be opened: {}", std::generic_category().message(errno)));
+    const FileDescriptor file(open_for_reading(path));
     return read_array(file);
   } catch (const Failure& failure) {
     throw Failure(failure.exit_code(), fmt::format("'{}': {}", path, failure.what()));

@@ -1,0 +1,167 @@
+// The program with NVRTC and without a GPU: kernels are compiled once, found afterwards, and every
+// failure is named.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "program.hpp"
+#include "tools/npy.hpp"
+
+namespace {
+
+using namespace jitsoftmax;
+using namespace jitsoftmax::tools;
+using test::mentions;
+using test::Outcome;
+
+struct Bench {
+  test::TemporaryDirectory directory;
+  std::string shapes = directory / "shapes.txt";
+  std::string cache = directory / "cache";
+
+  Bench() {
+    test::write_file(shapes, "128 f32\n77 bf16->f32 32 log_softmax\n");
+    // Skipped, not failed, where there is no NVRTC; one that is there and does not work is a failure.
+    test::TemporaryDirectory probe;
+    const Outcome outcome = test::Program(probe, {"warmup", "--shapes", shapes, "--arch", "sm_90"}).wait();
+    if (outcome.code == 3) std::exit(77);
+  }
+
+  Outcome run(const std::vector<std::string>& arguments,
+              const std::map<std::string, std::string>& environment = {}) const {
+    return test::Program(directory, arguments, environment).wait();
+  }
+  nlohmann::json warmup(const std::string& archs, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"warmup", "--shapes", shapes, "--arch", archs, "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(arguments);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return nlohmann::json::parse(outcome.out);
+  }
+  [[nodiscard]] std::size_t cached_files() const {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache)) {
+      if (!entry.is_directory()) ++count;
+    }
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a second warmup compiles nothing, and a dry run knows") {
+  const Bench bench;
+  const std::vector<std::string> command{"warmup", "--shapes", bench.shapes, "--arch", "sm_80,sm_90"};
+  const nlohmann::json planned = bench.warmup("sm_80,sm_90", {"--dry-run"});
+  const auto total = planned.at("specializations").get<std::size_t>();
+  CHECK(planned.at("to_compile") == total);
+  CHECK_FALSE(std::filesystem::exists(bench.cache));
+
+  const Outcome first = bench.run(command);
+  CHECK(first.code == 0);
+  CHECK(first.err.empty());  // no progress where there is no terminal
+  CHECK(mentions(first.out, std::to_string(total) + " specializations for 2 architectures: " + std::to_string(total) +
+                                " compiled, 0 already there, 0 failed in "));
+  CHECK(bench.cached_files() == total);
+  CHECK(bench.run(command).out == "nothing to compile: all " + std::to_string(total) + " are in " + bench.cache + "\n");
+  CHECK(bench.warmup("sm_80,sm_90", {"--dry-run"}).at("to_compile") == 0);
+  CHECK(bench.warmup("sm_80,sm_90,sm_86", {"--jobs", "1"}).at("compiled") == total / 2);
+}
+
+TEST_CASE("what fails is named, the rest is compiled, and the exit code is 1") {
+  const Bench bench;
+  const Outcome outcome = bench.run({"warmup", "--shapes", bench.shapes, "--arch", "sm_90,sm_35"});
+  CHECK(outcome.code == 1);
+  CHECK(mentions(outcome.err, "jitsoftmax: error: "));
+  CHECK(mentions(outcome.err, " for sm_35: "));
+  CHECK_FALSE(mentions(outcome.err, " for sm_90: "));
+  CHECK(mentions(outcome.out, " failed in "));
+  CHECK(bench.warmup("sm_90").at("compiled") == 0);
+}
+
+TEST_CASE("a cache that cannot be used ends a warmup with 4, and does not stop a run") {
+  const Bench bench;
+  test::write_file(bench.cache, "a file where the directory should be");
+  const Outcome outcome = bench.run({"warmup", "--shapes", bench.shapes, "--arch", "sm_90"});
+  CHECK(outcome.code == 4);
+  CHECK(mentions(outcome.err, bench.cache));
+
+  const std::string array = bench.directory / "x.npy";
+  npy::write(OutputFile(array), npy::Array(npy::Header{DType::f32, {0}}));
+  npy::Array one(npy::Header{DType::f32, {1}});
+  one.bytes()[0] = one.bytes()[1] = one.bytes()[2] = one.bytes()[3] = std::byte{0};
+  npy::write(OutputFile(array), one);
+  CHECK(bench.run({"run", array, "-o", array}).code == 0);
+  CHECK(bench.run({"run", array, "-o", array, "--arch", "sm_90"}).code == 4);
+}
+
+TEST_CASE("a run without a GPU compiles the kernel for the GPU that will have it, once") {
+  const Bench bench;
+  const std::string array = bench.directory / "x.npy";
+  npy::Array ones(npy::Header{DType::f16, {3, 64}});
+  for (std::byte& byte : ones.bytes()) byte = std::byte{0x3c};
+  npy::write(OutputFile(array), ones);
+
+  const Outcome first = bench.run({"run", array, "-o", bench.directory / "y.npy", "--verify"});
+  CHECK(first.code == 0);
+  CHECK(mentions(first.out, "compiled "));
+  CHECK(mentions(first.out, " for sm_90 in "));
+  CHECK(mentions(first.out, "computed on the CPU ("));
+  const Outcome second = bench.run({"run", array, "-o", bench.directory / "y.npy"});
+  CHECK(second.code == 0);
+  CHECK_FALSE(mentions(second.out, "compiled "));
+  CHECK(mentions(second.out, "found "));
+  CHECK(mentions(second.out, " for sm_90 in the cache"));
+
+  const Outcome other = bench.run({"run", array, "-o", bench.directory / "y.npy", "--arch", "sm_80", "--axis", "0"});
+  CHECK(other.code == 0);
+  CHECK(mentions(other.out, " for sm_80 in "));
+
+  const Outcome unknown = bench.run({"run", array, "-o", bench.directory / "z.npy", "--arch", "sm_35"});
+  CHECK(unknown.code == 1);
+  CHECK(mentions(unknown.err, "sm_35"));
+  CHECK_FALSE(std::filesystem::exists(bench.directory / "z.npy"));
+}
+
+TEST_CASE("a variant is compiled as it was asked for, or refused with the reason") {
+  const Bench bench;
+  const std::string array = bench.directory / "x.npy";
+  npy::Array array_of_zeros(npy::Header{DType::f32, {4, 32}});
+  for (std::byte& byte : array_of_zeros.bytes()) byte = std::byte{0};
+  npy::write(OutputFile(array), array_of_zeros);
+  const std::string out = bench.directory / "y.npy";
+  CHECK(mentions(bench.run({"run", array, "-o", out, "--variant", "safe3"}).out, "compiled safe"));
+  CHECK(bench.run({"run", array, "-o", out, "--variant", "v9"}).code == 2);
+  CHECK(bench.run({"run", array, "-o", out, "--family", "round"}).code == 2);
+  CHECK(bench.run({"run", array, "-o", out, "--family", "looped", "--threads", "-1"}).code == 2);
+}
+
+TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun completes") {
+  const Bench bench;
+  std::string text;
+  for (int cols = 32; cols <= 512; cols += 32) text += std::to_string(cols) + " f32\n";
+  test::write_file(bench.shapes, text);
+  const auto total = bench.warmup("sm_90", {"--dry-run"}).at("to_compile").get<std::size_t>();
+  {
+    test::Program program(bench.directory, {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "1"});
+    while (!std::filesystem::exists(bench.cache)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    program.signal(SIGINT);
+    const Outcome outcome = program.wait();
+    CHECK(outcome.code == 130);
+    CHECK(mentions(outcome.out, " 0 failed in "));
+    CHECK(mentions(outcome.err, "interrupted"));
+  }
+  const std::size_t files = bench.cached_files();
+  CHECK(files > 0);
+  CHECK(files < total);
+  // What was written is valid: only the rest is compiled.
+  CHECK(bench.warmup("sm_90").at("compiled") == total - files);
+  CHECK(bench.cached_files() == total);
+}
