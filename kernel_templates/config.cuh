@@ -14,7 +14,9 @@ struct Config {
   bool aligned = false;     // every row of input and output starts at a multiple of `vector` elements
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
-  int shared = 0;           // bytes of shared memory a block, as planned by the host
+  int resident =
+      0;  // blocks that a multiprocessor is to hold at once, which bounds the registers; 0: the compiler's choice
+  int shared = 0;  // bytes of shared memory a block, as planned by the host
 };
 
 // One launch. Strides and `inner` are in elements; element j of row r is at

@@ -10,9 +10,9 @@
 #include "types.cuh"
 
 #if defined(__CUDACC__)
-#define JITSOFTMAX_KERNEL(block_threads) __global__ void __launch_bounds__(block_threads)
+#define JITSOFTMAX_KERNEL(config) __global__ void __launch_bounds__((config).threads*(config).rows, (config).resident)
 #else
-#define JITSOFTMAX_KERNEL(block_threads) inline void
+#define JITSOFTMAX_KERNEL(config) inline void
 #endif
 
 namespace jitsoftmax::kernels {
@@ -212,6 +212,29 @@ inline double exponential(double x) {
   return exp(x);
 #else
   return __builtin_exp(x);
+#endif
+}
+
+// 1 / x for a sum of exponentials: at least 1, or 0 (infinity or NaN) or NaN (NaN). Division proper
+// treats more cases and calls a function for them, which costs a stack frame.
+inline float reciprocal(float x) {
+#if defined(__CUDACC__)
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1 / x;
+#endif
+}
+inline double reciprocal(double x) {
+#if defined(__CUDACC__)
+  double result;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(x));
+  // Newton's iteration doubles the 20 bits twice.
+  for (int i = 0; i < 2; ++i) result = fma(result, fma(-x, result, 1.0), result);
+  return result;
+#else
+  return 1 / x;
 #endif
 }
 

@@ -8,7 +8,7 @@ namespace jitsoftmax::kernels {
 
 // Moves arguments.cols packets of 16 bytes; a thread has `elements` of them in flight.
 template <Config config>
-JITSOFTMAX_KERNEL(config.threads)
+JITSOFTMAX_KERNEL(config)
 copy(const Arguments arguments) {
   using Bits = unsigned;
   constexpr int words = 4;
@@ -36,7 +36,7 @@ inline unsigned mix(unsigned x) {
 // Writes arguments.cols numbers, roughly normal with standard deviation `scale`: the sum of four
 // uniform ones. `rows` is the seed.
 template <Config config, class T>
-JITSOFTMAX_KERNEL(config.threads)
+JITSOFTMAX_KERNEL(config)
 fill(const Arguments arguments) {
   const long long at = block_index() * config.threads + thread_index();
   if (at >= arguments.cols) return;

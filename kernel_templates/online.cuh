@@ -115,7 +115,7 @@ struct Softmax {
   }
   template <class Real>
   static Real row_factor(Real sum, bool zero_masked) {
-    return zero_masked && sum == 0 ? Real(0) : 1 / sum;
+    return zero_masked && sum == 0 ? Real(0) : reciprocal(sum);
   }
   template <class Real>
   static Real result(Real kept, Real factor) {

@@ -7,7 +7,7 @@
 namespace jitsoftmax::kernels {
 
 template <Config config, class Columns, class In, class Out, class Op>
-JITSOFTMAX_KERNEL(config.threads* config.rows)
+JITSOFTMAX_KERNEL(config)
 safe(const Arguments arguments) {
   using Real = accumulator<In>;
   using Index = typename Columns::Index;

@@ -98,6 +98,8 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   Specialization result{
       .family = family, .config = config, .cols = problem.cols, .in = problem.in, .out = problem.out, .op = problem.op};
   result.config.aligned = false;
+  // Left to itself the assembler holds f64 kernels to 64 registers, for occupancy, and spills.
+  if (problem.in == DType::f64 && config.resident == 0) result.config.resident = 1;
   result.config.shared = planned_shared(family, config, problem.in);
   return result;
 }

@@ -23,8 +23,11 @@ Specialization built_in(const Problem& problem) {
   }
   const int vector = dividing_vector(problem);
   if (const auto config = registers_config(problem, vector)) return specialization(problem, Family::registers, *config);
-  return specialization(problem, Family::looped,
-                        {.threads = 1024, .vector = vector, .elements = 4 * vector, .blocked = true});
+  // As many threads and packets in flight as the registers allow.
+  const bool wide = problem.in == DType::f64;
+  return specialization(
+      problem, Family::looped,
+      {.threads = wide ? 512 : 1024, .vector = vector, .elements = vector == 8 ? 16 : 4 * vector, .blocked = true});
 }
 
 bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector) noexcept {

@@ -45,6 +45,7 @@ std::string spell(const kernels::Config& config) {
   if (config.aligned) text += ",.aligned=true";
   if (config.blocked) text += ",.blocked=true";
   if (config.persistent) text += ",.persistent=true";
+  if (config.resident != 0) text += ",.resident=" + std::to_string(config.resident);
   if (config.shared != 0) text += ",.shared=" + std::to_string(config.shared);
   return text + "}";
 }
