@@ -1,7 +1,7 @@
 // exp(x) for x <= 0, a vector at a time: exp(x) = 2^n * exp(r) with x = n * log(2) + r. For
 // kernels_*.cpp only.
 //
-// Within 1 ulp, subnormal results included; exactly 1 at 0 and exactly 0 at -inf; NaN stays NaN.
+// Within 1.5 ulp, subnormal results included; exactly 1 at 0 and exactly 0 at -inf; NaN stays NaN.
 #pragma once
 
 #include "host/vectors.hpp"
@@ -53,7 +53,7 @@ struct ExponentialTraits<double> {
 // p * 2^n for whole n, where `rounded` is n + E::round; rounded once where the result is subnormal.
 template <class T>
 JITSOFTMAX_INLINE Native<T> times_power_of_2(Native<T> p, Native<T> n, Native<T> rounded) {
-#if defined(__AVX512F__)
+#if defined(JITSOFTMAX_AVX512)
   if constexpr (sizeof(T) == 4) return _mm512_maskz_scalef_ps(0xffff, p, n);
   if constexpr (sizeof(T) == 8) return _mm512_maskz_scalef_pd(0xff, p, n);
 #endif

@@ -11,10 +11,6 @@ namespace {
 
 constexpr float minus_infinity = -__builtin_inff();
 
-// A group of lanes is this many vectors.
-template <class A>
-constexpr int group_vectors = group_lanes / native_lanes<A>;
-
 // The rows of a group that are reduced as a tree before they join the running value: short chains
 // for the machine, small errors for a sum.
 constexpr int block = 8;
