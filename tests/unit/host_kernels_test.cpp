@@ -1,6 +1,7 @@
 // Conversions and the exponential, in each instruction set that this CPU runs.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <vector>
@@ -50,6 +51,8 @@ TEST_CASE("16-bit values are written rounded to nearest even") {
       }
     }
     for (const float x : {FLT_MAX, -FLT_MAX, 65536.0F, 1e9F}) values.push_back(x);
+    // NaNs that rounding would carry into the sign, or to infinity.
+    for (const std::uint32_t nan : {0x7fffffffU, 0xffffffffU, 0x7f800001U}) values.push_back(std::bit_cast<float>(nan));
     const auto count = static_cast<std::int64_t>(values.size());
     values.resize(values.size() + host::group_lanes);
     for (const host::Kernels* kernels : host::usable_kernels()) {
