@@ -6,8 +6,10 @@
 namespace jitsoftmax::host {
 namespace {
 
-// Below it, vectors along a row would be mostly empty.
-constexpr std::int64_t short_row = 32;
+// Below it, the fixed costs of a row are more than those of gathering rows into lanes. The kernels
+// along a row want at least group_lanes elements.
+constexpr std::int64_t short_row = 20;
+static_assert(short_row >= group_lanes);
 
 // A tile of scratch in the second-level cache.
 constexpr std::int64_t tile_bytes = 256 * 1024;
@@ -57,7 +59,8 @@ Across::Across(const Call& call) noexcept : call_(call), neighbours_(call.rows.i
   chunk_length_ = std::min<std::int64_t>(cols, tile_bytes / (tile_lanes * call.accumulator_bytes));
   chunks_ = (cols + chunk_length_ - 1) / chunk_length_;
   slab_tiles_ = (call.rows.inner + tile_lanes - 1) / tile_lanes;
-  units_ = neighbours_ ? call.rows.count / call.rows.inner * slab_tiles_ : (call.rows.count + tile_lanes - 1) / tile_lanes;
+  units_ =
+      neighbours_ ? call.rows.count / call.rows.inner * slab_tiles_ : (call.rows.count + tile_lanes - 1) / tile_lanes;
 }
 
 bool Across::suits(const Problem& problem, const Rows& rows) noexcept {

@@ -28,7 +28,8 @@ struct Call {
   const Kernels::Element& out;
   const Kernels::Accumulator& accumulator;
   int accumulator_bytes;
-  bool stream;
+  bool prefetch;  // the input comes from memory
+  bool stream;    // the output goes there
 };
 
 // The maximum, and the sum of exp(x - maximum), over a part of a row. A part with nothing above
@@ -66,6 +67,8 @@ class Along {
   void finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* merged) const;
 
  private:
+  [[nodiscard]] std::int64_t length(std::int64_t chunk) const noexcept;
+
   const Call& call_;
   std::int64_t chunk_length_;
   std::int64_t chunks_;

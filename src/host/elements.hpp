@@ -42,7 +42,7 @@ struct F16 {
   using Accumulator = float;
   using Stored = Halves;
 
-#if defined(__AVX512F__)
+#if defined(JITSOFTMAX_AVX512)
   JITSOFTMAX_INLINE static Floats decode(Stored v) {
     return reinterpret_cast<Floats>(_mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(v)));
   }
@@ -50,7 +50,7 @@ struct F16 {
     return reinterpret_cast<Stored>(
         _mm512_maskz_cvtps_ph(0xffff, reinterpret_cast<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
   }
-#elif defined(__F16C__)
+#elif defined(JITSOFTMAX_AVX2)
   JITSOFTMAX_INLINE static Floats decode(Stored v) {
     return reinterpret_cast<Floats>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(v)));
   }

@@ -1,14 +1,12 @@
 // The loops behind the CPU implementation, compiled once for each instruction set and chosen when
 // the program runs. They work on a scratch buffer of accumulators: float, or double for f64.
 //
-// Every variant computes the same bits: no fused multiply-add, and sums are formed over 16 lanes
-// however wide the machine's vectors are.
+// Every variant forms sums over 16 lanes, however wide its vectors are; those with a fused
+// multiply-add compute the same bits.
 #pragma once
 
 #include <cstdint>
-#include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
-#include <vector>
 
 namespace jitsoftmax::host {
 
@@ -35,10 +33,11 @@ struct Tile {
 };
 
 struct Kernels {
-  // By DType. `y` is scratch.
+  // By DType. `y` is scratch; n is at least group_lanes.
   struct Element {
-    // y[i] = scale * x[i] for i < n; -inf from there to the next multiple of group_lanes.
-    void (*load)(void* y, const void* x, std::int64_t n, float scale);
+    // y[i] = scale * x[i] for i < n, and -inf from there to the next multiple of group_lanes. Returns
+    // the maximum; drops NaN.
+    double (*load)(void* y, const void* x, std::int64_t n, float scale);
     void (*load_tile)(void* y, const void* x, const Tile& tile, float scale);
     // By Op. softmax: out[i] = y[i] * factor; log_softmax: out[i] = (y[i] - maximum) - factor.
     // `stream`: past the caches, for outputs that do not fit there.
@@ -48,10 +47,10 @@ struct Kernels {
 
   // By whether the accumulator is double. `n` counts rows of group_lanes elements.
   struct Accumulator {
-    double (*maximum)(const void* y, std::int64_t n);                // over all of them; drops NaN
-    void (*maxima)(const void* y, std::int64_t n, double* maximum);  // a lane
+    void (*maxima)(const void* y, std::int64_t n, double* maximum);  // a lane; drops NaN
     // The sum of exp(y - maximum), which then also replaces y if `keep`. A NaN anywhere makes it NaN.
-    double (*sum)(void* y, std::int64_t n, double maximum, bool keep);                 // over all of them
+    // If `next` is given, memory from there on is brought closer meanwhile, as many bytes as y has.
+    double (*sum)(void* y, std::int64_t n, double maximum, bool keep, const void* next);   // over all of them
     void (*sums)(void* y, std::int64_t n, const double* maximum, double* sum, bool keep);  // a lane
   };
 
@@ -60,15 +59,9 @@ struct Kernels {
 };
 
 extern const Kernels kernels_baseline;
-#ifdef JITSOFTMAX_HOST_X86
+#if defined(__x86_64__)
 extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;
 #endif
-
-// The variants that this CPU can run, the fastest last.
-[[nodiscard]] const std::vector<const Kernels*>& usable_kernels();
-
-// host::softmax with kernels other than the fastest.
-void softmax(const Problem& problem, const Rows& rows, MaskedRows masked, int threads, const Kernels& kernels);
 
 }  // namespace jitsoftmax::host

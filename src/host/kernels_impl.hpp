@@ -11,32 +11,42 @@ namespace {
 
 constexpr float minus_infinity = -__builtin_inff();
 
-// A group of lanes is this many vectors.
-template <class A>
-constexpr int group_vectors = group_lanes / native_lanes<A>;
-
 // The rows of a group that are reduced as a tree before they join the running value: short chains
 // for the machine, small errors for a sum.
 constexpr int block = 8;
 
+// Joins the lanes by halves, in place.
+template <class T, class Join>
+JITSOFTMAX_INLINE T fold(T* lanes, int count, Join join) {
+  for (int half = count / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] = join(lanes[l], lanes[l + half]);
+  }
+  return lanes[0];
+}
+
 template <class E>
-void load(void* y, const void* x, std::int64_t n, float scale) {
+double load(void* y, const void* x, std::int64_t n, float scale) {
   using A = typename E::Accumulator;
   using S = typename E::Storage;
+  using V = Native<A>;
   constexpr int width = native_lanes<A>;
   A* to = static_cast<A*>(y);
   const S* from = static_cast<const S*>(x);
-  const auto factor = broadcast<Native<A>>(static_cast<A>(scale));
+  const V factor = broadcast<V>(static_cast<A>(scale));
+  V maximum = broadcast<V>(static_cast<A>(minus_infinity));
+  const std::int64_t padded = (n + group_lanes - 1) / group_lanes * group_lanes;
+  for (std::int64_t i = padded - group_lanes; i < padded; i += width) store_vector(to + i, maximum);
+  const auto step = [&](std::int64_t i) __attribute__((always_inline)) {
+    const V v = factor * E::decode(load_vector<typename E::Stored>(from + i));
+    store_vector(to + i, v);
+    maximum = larger(v, maximum);
+  };
   std::int64_t i = 0;
-  for (; i + width <= n; i += width) {
-    store_vector(to + i, factor * E::decode(load_vector<typename E::Stored>(from + i)));
-  }
-  if (i < n) {
-    S rest[group_lanes] = {};
-    for (std::int64_t k = 0; i + k < n; ++k) rest[k] = from[i + k];
-    store_vector(to + i, factor * E::decode(load_vector<typename E::Stored>(rest)));
-  }
-  for (; n % group_lanes != 0; ++n) to[n] = minus_infinity;
+  for (; i + width <= n; i += width) step(i);
+  if (i < n) step(n - width);
+  A lanes[group_lanes];
+  store_vector(lanes, maximum);
+  return fold(lanes, width, [](A a, A b) { return a > b ? a : b; });
 }
 
 template <class E>
@@ -84,15 +94,6 @@ JITSOFTMAX_INLINE void reduce_maxima(const A* y, std::int64_t n, A* lanes) {
 }
 
 template <class A>
-double maximum(const void* y, std::int64_t n) {
-  A lanes[group_lanes];
-  reduce_maxima(static_cast<const A*>(y), n, lanes);
-  A result = lanes[0];
-  for (const A lane : lanes) result = lane > result ? lane : result;
-  return result;
-}
-
-template <class A>
 void maxima(const void* y, std::int64_t n, double* result) {
   A lanes[group_lanes];
   reduce_maxima(static_cast<const A*>(y), n, lanes);
@@ -100,12 +101,12 @@ void maxima(const void* y, std::int64_t n, double* result) {
 }
 
 // Blocks are summed in A, and added up in double.
-template <bool Keep, class A>
-JITSOFTMAX_INLINE void reduce_sums(A* y, std::int64_t n, const A* maximum, double* lanes) {
+template <bool Keep, bool Prefetch, class A>
+JITSOFTMAX_INLINE void reduce_sums(A* y, std::int64_t n, const A* maximum, double* lanes, const A* next) {
   using V = Native<A>;
   using D = Vector<double, native_lanes<A>>;
   constexpr int width = native_lanes<A>;
-  const auto term = [](A* at, V m) __attribute__((always_inline)) {
+  const auto term = [](A * at, V m) __attribute__((always_inline)) {
     const V e = exponential<A>(load_vector<V>(at) - m);
     if constexpr (Keep) store_vector(at, e);
     return e;
@@ -117,7 +118,10 @@ JITSOFTMAX_INLINE void reduce_sums(A* y, std::int64_t n, const A* maximum, doubl
     std::int64_t j = 0;
     for (; j + block <= n; j += block, at += block * group_lanes) {
       V v[block];
-      for (int k = 0; k < block; ++k) v[k] = term(at + k * group_lanes, m);
+      for (int k = 0; k < block; ++k) {
+        if constexpr (Prefetch) __builtin_prefetch(next + (j + k) * group_lanes + l);
+        v[k] = term(at + k * group_lanes, m);
+      }
       const V sum = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
       running += __builtin_convertvector(sum, D);
     }
@@ -127,21 +131,31 @@ JITSOFTMAX_INLINE void reduce_sums(A* y, std::int64_t n, const A* maximum, doubl
 }
 
 template <class A>
-double sum(void* y, std::int64_t n, double maximum, bool keep) {
+double sum(void* y, std::int64_t n, double maximum, bool keep, const void* next) {
   A m[group_lanes];
   for (A& lane : m) lane = static_cast<A>(maximum);
+  A* at = static_cast<A*>(y);
   double lanes[group_lanes];
-  keep ? reduce_sums<true>(static_cast<A*>(y), n, m, lanes) : reduce_sums<false>(static_cast<A*>(y), n, m, lanes);
-  double result = 0;
-  for (const double lane : lanes) result += lane;
-  return result;
+  if (!keep) {
+    reduce_sums<false, false, A>(at, n, m, lanes, nullptr);
+  } else if (next == nullptr) {
+    reduce_sums<true, false, A>(at, n, m, lanes, nullptr);
+  } else {
+    reduce_sums<true, true, A>(at, n, m, lanes, static_cast<const A*>(next));
+  }
+  return fold(lanes, group_lanes, [](double a, double b) { return a + b; });
 }
 
 template <class A>
 void sums(void* y, std::int64_t n, const double* maximum, double* result, bool keep) {
   A m[group_lanes];
   for (int l = 0; l < group_lanes; ++l) m[l] = static_cast<A>(maximum[l]);
-  keep ? reduce_sums<true>(static_cast<A*>(y), n, m, result) : reduce_sums<false>(static_cast<A*>(y), n, m, result);
+  A* at = static_cast<A*>(y);
+  if (keep) {
+    reduce_sums<true, false, A>(at, n, m, result, nullptr);
+  } else {
+    reduce_sums<false, false, A>(at, n, m, result, nullptr);
+  }
 }
 
 template <Op op, class V>
@@ -163,26 +177,17 @@ void store(void* out, const void* y, std::int64_t n, Shift shift, bool stream) {
   const auto value = [&](std::int64_t i) __attribute__((always_inline)) {
     return E::encode(shifted<op>(load_vector<V>(from + i), maximum, factor));
   };
-  // Less than a vector: scratch may be read beyond n, the output may not be touched there.
-  const auto edge = [&](std::int64_t i, std::int64_t end) __attribute__((always_inline)) {
-    S rest[group_lanes];
-    store_vector(rest, value(i));
-    for (std::int64_t k = 0; i + k < end; ++k) to[i + k] = rest[k];
-  };
   std::int64_t i = 0;
   if (stream) {
-    const auto past = reinterpret_cast<std::uintptr_t>(to) % (width * sizeof(S)) / sizeof(S);
-    if (past != 0) {
-      i = static_cast<std::int64_t>(width - past);
-      i = i < n ? i : n;
-      edge(0, i);
-    }
+    store_vector(to, value(0));
+    const auto past = reinterpret_cast<std::uintptr_t>(to) % sizeof(typename E::Stored) / sizeof(S);
+    i = past == 0 ? 0 : width - static_cast<std::int64_t>(past);
     for (; i + width <= n; i += width) stream_vector(to + i, value(i));
     stream_fence();
   } else {
     for (; i + width <= n; i += width) store_vector(to + i, value(i));
   }
-  if (i < n) edge(i, n);
+  if (i < n) store_vector(to + n - width, value(n - width));
 }
 
 template <class E, Op op>
@@ -226,7 +231,7 @@ constexpr Kernels::Element element = {load<E>,
                                       {store_tile<E, Op::softmax>, store_tile<E, Op::log_softmax>}};
 
 template <class A>
-constexpr Kernels::Accumulator accumulator = {maximum<A>, maxima<A>, sum<A>, sums<A>};
+constexpr Kernels::Accumulator accumulator = {maxima<A>, sum<A>, sums<A>};
 
 constexpr Kernels kernels = {{element<F16>, element<BF16>, element<F32>, element<F64>},
                              {accumulator<float>, accumulator<double>}};

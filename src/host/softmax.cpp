@@ -11,6 +11,7 @@
 #include "host/cover.hpp"
 #include "host/kernels.hpp"
 #include "host/parallel.hpp"
+#include "host/variants.hpp"
 
 namespace jitsoftmax::host {
 namespace {
@@ -119,6 +120,7 @@ Call::Call(const Problem& of_problem, const Rows& of_rows, MaskedRows of_masked,
   constexpr std::int64_t beyond_caches = 32 << 20;
   constexpr std::int64_t long_row = 4096;
   const std::int64_t row_bytes = problem.cols * size_of(problem.out);
+  prefetch = problem.cols * size_of(problem.in) * rows.count >= beyond_caches;
   stream = rows.in != rows.out && row_bytes >= long_row && row_bytes * rows.count >= beyond_caches;
 }
 

@@ -16,8 +16,10 @@ namespace jitsoftmax::host {
 namespace {
 
 #if defined(__AVX512F__)
+#define JITSOFTMAX_AVX512 1
 constexpr int native_bytes = 64;
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define JITSOFTMAX_AVX2 1
 constexpr int native_bytes = 32;
 #else
 constexpr int native_bytes = 16;
@@ -37,7 +39,7 @@ using Native = Vector<T, native_lanes<T>>;
 
 using Floats = Native<float>;
 using Doubles = Native<double>;
-using Words = Vector<std::int32_t, native_lanes<float>>;     // the bits of Floats
+using Words = Vector<std::int32_t, native_lanes<float>>;    // the bits of Floats
 using Halves = Vector<std::uint16_t, native_lanes<float>>;  // one f16 or bf16 for each of Floats
 
 #define JITSOFTMAX_INLINE [[gnu::always_inline]] inline
@@ -57,10 +59,10 @@ JITSOFTMAX_INLINE void store_vector(void* to, V v) {
 // Past the caches; `to` is aligned to the vector. Visible to other threads after stream_fence().
 template <class V>
 JITSOFTMAX_INLINE void stream_vector(void* to, V v) {
-#if defined(__AVX512F__)
+#if defined(JITSOFTMAX_AVX512)
   if constexpr (sizeof v == 64) return _mm512_stream_si512(static_cast<__m512i*>(to), reinterpret_cast<__m512i>(v));
 #endif
-#if defined(__AVX2__)
+#if defined(JITSOFTMAX_AVX2) || defined(JITSOFTMAX_AVX512)
   if constexpr (sizeof v == 32) return _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
 #endif
 #if defined(__x86_64__)
@@ -84,13 +86,13 @@ JITSOFTMAX_INLINE V broadcast(T value) {
 //
 // larger(a, b): the larger one; b where either is a NaN.
 // multiply_add(a, b, c): a * b + c, rounded once where the machine has that as one instruction.
-#if defined(__AVX512F__)
+#if defined(JITSOFTMAX_AVX512)
 // Masked forms with all lanes set: GCC 12 warns of an uninitialized variable in the plain ones.
 JITSOFTMAX_INLINE Floats larger(Floats a, Floats b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 JITSOFTMAX_INLINE Doubles larger(Doubles a, Doubles b) { return _mm512_maskz_max_pd(0xff, a, b); }
 JITSOFTMAX_INLINE Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
 JITSOFTMAX_INLINE Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm512_fmadd_pd(a, b, c); }
-#elif defined(__AVX2__)
+#elif defined(JITSOFTMAX_AVX2)
 JITSOFTMAX_INLINE Floats larger(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 JITSOFTMAX_INLINE Doubles larger(Doubles a, Doubles b) { return _mm256_max_pd(a, b); }
 JITSOFTMAX_INLINE Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }

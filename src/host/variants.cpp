@@ -1,14 +1,14 @@
-// Chooses the kernels that this CPU can run.
-#include "host/kernels.hpp"
+// Implements host/variants.hpp.
+#include "host/variants.hpp"
 
-#ifdef JITSOFTMAX_HOST_X86
+#if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 namespace jitsoftmax::host {
 namespace {
 
-#ifdef JITSOFTMAX_HOST_X86
+#if defined(__x86_64__)
 bool has_f16c() {
   unsigned a = 0;
   unsigned b = 0;
@@ -20,9 +20,9 @@ bool has_f16c() {
 
 std::vector<const Kernels*> detect() {
   std::vector<const Kernels*> usable = {&kernels_baseline};
-#ifdef JITSOFTMAX_HOST_X86
+#if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !has_f16c()) return usable;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return usable;
   usable.push_back(&kernels_avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl")) {
