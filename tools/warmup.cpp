@@ -15,6 +15,7 @@
 
 #include "cache/key.hpp"
 #include "cache/store.hpp"
+#include "commands.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
 #include "jit/source.hpp"
