@@ -11,6 +11,7 @@
 
 #include "bench_case.hpp"
 #include "bench_report.hpp"
+#include "commands.hpp"
 #include "cuda/device.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"

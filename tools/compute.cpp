@@ -40,9 +40,8 @@ Rows rows_of(const Work& work, std::int64_t steps, const void* in, void* out) {
 
 }  // namespace
 
-void compute_on_host(const Kernel& kernel, const Work& work) {
-  // Large enough to keep all cores busy, small enough for Ctrl-C to be heard within a moment.
-  const std::int64_t slice = steps_in(std::size_t{256} << 20, work);
+void compute_on_host(const Kernel& kernel, const Work& work, std::size_t slice_bytes) {
+  const std::int64_t slice = steps_in(slice_bytes, work);
   const Extent extent = extent_of(work);
   for (std::int64_t first = 0; first < work.split.outer; first += slice) {
     stop_if_interrupted();
@@ -52,10 +51,8 @@ void compute_on_host(const Kernel& kernel, const Work& work) {
   }
 }
 
-void compute_on_cuda(const Kernel& kernel, const Work& work) {
-  // A quarter stays free for the driver and for others; more than 4 GiB at once gains nothing.
-  const std::size_t budget = std::min(cuda::free_device_bytes() / 4 * 3, std::size_t{4} << 30);
-  const std::int64_t slice = steps_in(budget, work);
+void compute_on_cuda(const Kernel& kernel, const Work& work, std::size_t slice_bytes) {
+  const std::int64_t slice = steps_in(std::min(cuda::free_device_bytes() / 4 * 3, slice_bytes), work);
   const Extent extent = extent_of(work);
   const auto largest = static_cast<std::size_t>(slice);
   cuda::DeviceBuffer in(largest * extent.in);

@@ -9,9 +9,9 @@
 #include <new>
 #include <string>
 
+#include "commands.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
-#include "options.hpp"
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include "npy_header.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

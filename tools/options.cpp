@@ -1,6 +1,10 @@
 #include "options.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <utility>
+#include <vector>
 
 #include "cache/store.hpp"
 #include "logger.hpp"

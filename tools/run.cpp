@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "commands.hpp"
 #include "compute.hpp"
 #include "cuda/device.hpp"
 #include "exit_code.hpp"
@@ -75,6 +76,10 @@ Target choose_target(const RunOptions& request, const Device& from_environment) 
 // Compiles the problem's kernels into the cache, for machines that have the GPU. What stands in the
 // way is an error only if the architecture was asked for.
 void compile_beside(const Problem& problem, const RunOptions& request, Options options, RunReport& report) {
+  if (options.on_miss == OnMiss::fail && !request.arch) {
+    report.not_warmed = "JITSOFTMAX_ON_MISS is 'fail'";
+    return;
+  }
   options.device = Device::current();  // never touched by a warmup
   const Arch arch = Arch::parse(request.arch.value_or("sm_90"));
   try {

@@ -1,6 +1,7 @@
 #include "run_report.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <cmath>
 #include <iterator>

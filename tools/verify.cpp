@@ -51,13 +51,11 @@ double load(const std::byte* base, std::int64_t index, DType dtype) {
 
 // A 16-bit format, as far as rounding to it goes.
 struct Half {
-  int digits;         // of the fraction
-  int least_exponent; // of the smallest subnormal
+  int digits;          // of the fraction
+  int least_exponent;  // of the smallest subnormal
   double largest;
 };
-constexpr Half half_of(DType dtype) {
-  return dtype == DType::bf16 ? Half{7, -133, 0x1.fep127} : Half{10, -24, 65504};
-}
+constexpr Half half_of(DType dtype) { return dtype == DType::bf16 ? Half{7, -133, 0x1.fep127} : Half{10, -24, 65504}; }
 
 // The distance from |value| to the next number of the format beyond it.
 double ulp_step(double value, const Half& half) {

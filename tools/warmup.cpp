@@ -15,6 +15,7 @@
 
 #include "cache/key.hpp"
 #include "cache/store.hpp"
+#include "commands.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
 #include "jit/source.hpp"
@@ -86,7 +87,7 @@ int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs
       }
     }
   }
-  constexpr double seconds_each = 0.05;  // what NVRTC takes for a typical kernel
+  constexpr double seconds_each = 0.1;  // what NVRTC takes for a typical kernel
   const double cores = std::max(1U, std::thread::hardware_concurrency());
   const double jobs = request.jobs > 0 ? request.jobs : cores;
   const double seconds = seconds_each * static_cast<double>(missing) / jobs;
