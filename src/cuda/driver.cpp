@@ -80,7 +80,7 @@ Driver resolve(const Resolver& get) {
   get(d.StreamSynchronize, "cuStreamSynchronize");
   get(d.StreamBeginCapture, "cuStreamBeginCapture");
   get(d.StreamEndCapture, "cuStreamEndCapture");
-  get(d.GraphInstantiate, "cuGraphInstantiate");
+  get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
   get(d.GraphLaunch, "cuGraphLaunch");
   get(d.GraphExecDestroy, "cuGraphExecDestroy");
   get(d.GraphDestroy, "cuGraphDestroy");

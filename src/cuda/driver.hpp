@@ -43,7 +43,7 @@ struct Driver {
   CUresult (*StreamSynchronize)(CUstream);
   CUresult (*StreamBeginCapture)(CUstream, CUstreamCaptureMode);
   CUresult (*StreamEndCapture)(CUstream, CUgraph*);
-  CUresult (*GraphInstantiate)(CUgraphExec*, CUgraph, unsigned long long);
+  CUresult (*GraphInstantiateWithFlags)(CUgraphExec*, CUgraph, unsigned long long);
   CUresult (*GraphLaunch)(CUgraphExec, CUstream);
   CUresult (*GraphExecDestroy)(CUgraphExec);
   CUresult (*GraphDestroy)(CUgraph);

@@ -50,7 +50,7 @@ using OwnedGraphExec = std::unique_ptr<CUgraphExec_st, Destroy<CUgraphExec, &Dri
   check(driver().StreamEndCapture(stream, &recorded), "cuStreamEndCapture");
   const OwnedGraph graph(recorded);
   CUgraphExec exec = nullptr;
-  check(driver().GraphInstantiate(&exec, graph.get(), 0), "cuGraphInstantiate");
+  check(driver().GraphInstantiateWithFlags(&exec, graph.get(), 0), "cuGraphInstantiateWithFlags");
   return OwnedGraphExec(exec);
 }
 
