@@ -14,21 +14,23 @@ struct Config {
   bool aligned = false;     // every row of input and output starts at a multiple of `vector` elements
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
-  int shared = 0;           // bytes of shared memory a block, as planned by the host
+  int resident =
+      0;  // blocks that a multiprocessor is to hold at once, which bounds the registers; 0: the compiler's choice
+  int shared = 0;  // bytes of shared memory a block, as planned by the host
 };
 
 // One launch. Strides and `inner` are in elements; element j of row r is at
 // (r / inner) * stride + j * inner + (r % inner).
 struct Arguments {
-  void* out;
-  const void* in;
-  long long rows;
-  long long cols;
-  long long out_stride;
-  long long in_stride;
-  long long inner;
-  float scale;
-  int zero_masked;  // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
+  void* out = nullptr;
+  const void* in = nullptr;
+  long long rows = 0;
+  long long cols = 0;
+  long long out_stride = 0;
+  long long in_stride = 0;
+  long long inner = 1;
+  float scale = 1;
+  int zero_masked = 0;  // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
 };
 
 constexpr int warp_size = 32;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "device_memory.hpp"
+#include "cuda/memory.hpp"
 #include "interrupt.hpp"
 
 namespace jitsoftmax::tools {
@@ -52,11 +52,11 @@ void compute_on_host(const Kernel& kernel, const Work& work, std::size_t slice_b
 }
 
 void compute_on_cuda(const Kernel& kernel, const Work& work, std::size_t slice_bytes) {
-  const std::int64_t slice = steps_in(std::min(free_device_bytes() / 4 * 3, slice_bytes), work);
+  const std::int64_t slice = steps_in(std::min(cuda::free_device_bytes() / 4 * 3, slice_bytes), work);
   const Extent extent = extent_of(work);
   const auto largest = static_cast<std::size_t>(slice);
-  DeviceBuffer in(largest * extent.in);
-  DeviceBuffer out(largest * extent.out);
+  cuda::DeviceBuffer in(largest * extent.in);
+  cuda::DeviceBuffer out(largest * extent.out);
   for (std::int64_t first = 0; first < work.split.outer; first += slice) {
     stop_if_interrupted();
     const std::int64_t steps = std::min(slice, work.split.outer - first);

@@ -40,6 +40,7 @@ int run_command_line(int argc, char** argv) {
   Action action;
   add_run(program, action);
   add_warmup(program, action);
+  add_bench(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -49,18 +49,31 @@ double load(const std::byte* base, std::int64_t index, DType dtype) {
   return nan;
 }
 
-// The distance from |value| to the next f16 beyond it.
-double half_ulp_step(double value) {
-  return value == 0 ? std::ldexp(1, -24) : std::ldexp(1, std::max(std::ilogb(value) - 10, -24));
+// A 16-bit format, as far as rounding to it goes.
+struct Half {
+  int digits;         // of the fraction
+  int least_exponent; // of the smallest subnormal
+  double largest;
+};
+constexpr Half half_of(DType dtype) {
+  return dtype == DType::bf16 ? Half{7, -133, 0x1.fep127} : Half{10, -24, 65504};
+}
+
+// The distance from |value| to the next number of the format beyond it.
+double ulp_step(double value, const Half& half) {
+  const int exponent = value == 0 ? half.least_exponent : std::ilogb(value) - half.digits;
+  return std::ldexp(1, std::max(exponent, half.least_exponent));
 }
 
 double round_to(double value, DType dtype) {
   switch (dtype) {
-    case DType::f16: {
+    case DType::f16:
+    case DType::bf16: {
       if (!std::isfinite(value)) return value;
-      const double step = half_ulp_step(value);
+      const Half half = half_of(dtype);
+      const double step = ulp_step(value, half);
       const double rounded = std::nearbyint(value / step) * step;
-      return std::abs(rounded) > 65504 ? std::copysign(infinity, value) : rounded;
+      return std::abs(rounded) > half.largest ? std::copysign(infinity, value) : rounded;
     }
     case DType::f32:
       return static_cast<double>(static_cast<float>(value));
@@ -78,9 +91,10 @@ double error_ratio(double got, double expected, const Problem& problem) {
   const bool is_log = problem.op == Op::log_softmax;
   const double scale = is_log ? std::max(1.0, std::abs(expected)) : std::abs(expected);
   switch (problem.out) {
-    case DType::f16: {
+    case DType::f16:
+    case DType::bf16: {
       // Of the smaller of both, since a step below a power of two is half of the one above it.
-      const double ulp = half_ulp_step(std::min(std::abs(got), std::abs(rounded)));
+      const double ulp = ulp_step(std::min(std::abs(got), std::abs(rounded)), half_of(problem.out));
       const double of_ulp = std::abs(got - rounded) / ulp;
       return is_log ? std::min(of_ulp, std::abs(got - expected) / (1e-5 * scale)) : of_ulp;
     }

@@ -4,8 +4,8 @@
 // What is right:
 //   f32          |error| <= 1e-5 |ref| + 1.5e-45 (one subnormal step)
 //   f64          |error| <= 1e-13 |ref| + 4.9e-324
-//   f16          within 1 ulp of the reference rounded to f16
-//   log_softmax  |error| <= tolerance * max(1, |ref|), tolerance as above (1e-5 for f16 too, or 1
+//   f16, bf16    within 1 ulp of the reference rounded to the type
+//   log_softmax  |error| <= tolerance * max(1, |ref|), tolerance as above (1e-5 for f16 and bf16 too, or 1
 //                ulp where that is more): it is (x - m) - log(d), so that an error relative to d is
 //                an absolute one here
 //   NaN and infinities must be where the reference has them.
@@ -30,7 +30,7 @@ struct Verdict {
   double expected = 0;
 };
 
-// `work.out` holds the result. The dtypes are f16, f32 and f64. Uses up to `threads` threads (0: as
+// `work.out` holds the result. Uses up to `threads` threads (0: as
 // many as there are cores), and its answer does not depend on how many. Throws Interrupted.
 [[nodiscard]] Verdict verify(const Work& work, MaskedRows masked, int threads = 0);
 

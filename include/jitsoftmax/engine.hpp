@@ -5,10 +5,11 @@
 // kernel that is ready waits for no lock that a compile can hold. The library prints nothing.
 #pragma once
 
+#include <jitsoftmax/export.h>
+
 #include <cstdint>
 #include <functional>
 #include <jitsoftmax/error.hpp>
-#include <jitsoftmax/export.h>
 #include <jitsoftmax/kernel.hpp>
 #include <jitsoftmax/problem.hpp>
 #include <memory>
@@ -39,9 +40,9 @@ class JITSOFTMAX_API Device {
  public:
   enum class Kind : std::uint8_t { current, cuda, host };
 
-  static constexpr Device current() noexcept { return {Kind::current, 0}; }         // the caller's current context
+  static constexpr Device current() noexcept { return {Kind::current, 0}; }             // the caller's current context
   static constexpr Device cuda(int ordinal) noexcept { return {Kind::cuda, ordinal}; }  // retains its primary context
-  static constexpr Device host() noexcept { return {Kind::host, 0}; }               // the CPU; host pointers
+  static constexpr Device host() noexcept { return {Kind::host, 0}; }                   // the CPU; host pointers
 
   // Reads "current", "cuda:N", "host"; throws invalid_argument for anything else.
   static Device parse(const std::string& name);
@@ -76,12 +77,12 @@ using Log = std::function<void(LogLevel, const std::string& message)>;
 // fields are chosen by the named variant, or by the library where there is no name. A choice that
 // cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
-  std::string name;                    // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  std::optional<std::string> family;   // "safe", "looped", "registers", "strided"
-  std::optional<int> threads;          // threads a row
-  std::optional<int> rows;             // rows a block
-  std::optional<int> vector;           // elements an access
-  std::optional<int> elements;         // elements a thread holds at a time
+  std::string name = {};                   // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
+  std::optional<std::string> family = {};  // "safe", "looped", "registers", "strided"
+  std::optional<int> threads = {};         // threads a row
+  std::optional<int> rows = {};            // rows a block
+  std::optional<int> vector = {};          // elements an access
+  std::optional<int> elements = {};        // elements a thread holds at a time
 
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !vector && !elements;
@@ -114,9 +115,9 @@ struct JITSOFTMAX_API Options {
 // Counters since the engine was made. A snapshot: taken while others work, the fields may be a
 // moment apart.
 struct Stats {
-  std::uint64_t kernels = 0;           // specializations loaded or compiled by this engine
-  std::uint64_t disk_hits = 0;         // of these, found in a cache directory
-  std::uint64_t compiles = 0;          // of these, compiled
+  std::uint64_t kernels = 0;    // specializations loaded or compiled by this engine
+  std::uint64_t disk_hits = 0;  // of these, found in a cache directory
+  std::uint64_t compiles = 0;   // of these, compiled
   std::uint64_t compile_failures = 0;
   std::uint64_t rejected_entries = 0;  // damaged or untrusted entries in a cache directory
   double compile_seconds = 0;          // summed over threads

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <jitsoftmax/export.h>
+
 #include <stdexcept>
 #include <string>
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <jitsoftmax/export.h>
+
 #include <jitsoftmax/problem.hpp>
 #include <memory>
 #include <string>

@@ -20,8 +20,8 @@ enum class Layout : std::uint8_t {
 // What kernels are specialized for. It never holds a number of rows or a pointer: a new number of
 // rows never compiles anything.
 struct Problem {
-  std::int64_t cols = 0;     // N, the length of a row in elements; 0 is allowed and does nothing
-  DType in = DType::f32;     // equal to `out`, or f16/bf16 on one side and f32 on the other
+  std::int64_t cols = 0;  // N, the length of a row in elements; 0 is allowed and does nothing
+  DType in = DType::f32;  // equal to `out`, or f16/bf16 on one side and f32 on the other
   DType out = DType::f32;
   Op op = Op::softmax;
   Layout layout = Layout::contiguous;
@@ -54,8 +54,6 @@ struct Rows {
 };
 
 // Bytes of one element.
-[[nodiscard]] constexpr int size_of(DType type) noexcept {
-  return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2;
-}
+[[nodiscard]] constexpr int size_of(DType type) noexcept { return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2; }
 
 }  // namespace jitsoftmax

@@ -1,6 +1,21 @@
 // Entry: the file format of one cached kernel.
+//
+// All numbers are little-endian; a text is its length (8 bytes), then its bytes.
+//
+//     magic "jsmaxjit" | schema (4) | key: high (8), low (8)
+//     templates: XXH128 of all template files, high (8), low (8)
+//     architecture: major (4), minor (4), suffix (1)
+//     program text | name expression | number of options (8), options
+//     payload kind (1) | NVRTC version | lowered kernel name
+//     registers (4) | stack bytes (4) | spill bytes (4) | static shared bytes (4)
+//     payload: length (8), bytes
+//     XXH128 of everything before it: high (8), low (8)
+//
+// Magic, schema and checksum keep their place and meaning in every schema, so that "damaged" and
+// "made by another version" can be told apart. An entry holds no path, so it may be moved.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <variant>
@@ -12,16 +27,32 @@
 
 namespace jitsoftmax::cache {
 
-// The file's bytes: magic, format, key, echo of the fields that made the key, the cubin with its
-// facts, checksum over all of it.
+// Nothing larger is read or written. Cubins of this library have some 10 to 100 KB.
+inline constexpr std::int64_t max_entry_bytes = std::int64_t{64} << 20;
+
+// The file's bytes.
 [[nodiscard]] std::vector<char> serialize(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
 
-// Why bytes are not the entry that was asked for: "truncated", "checksum differs", ...
+// What an entry says about itself.
+struct Description {
+  Key key;
+  Key templates;  // digest_of() the templates that made it
+  jit::Program program;
+  jit::Cubin cubin;
+};
+
+// Why bytes are not the entry that was asked for: "its checksum differs", ... A clause whose
+// subject is the file.
 struct Rejection {
   std::string reason;
 };
 
+// Reads an entry without knowing its program. A Description passed every check that needs no
+// program: magic, checksum, schema, exact length, a payload of the announced kind, no empty name.
 // Reads nothing past `bytes`, allocates no more than they hold, and never throws for any content.
+[[nodiscard]] std::variant<Description, Rejection> inspect(std::span<const char> bytes);
+
+// inspect(), and it is the entry of this key, made from this program and this library's templates.
 [[nodiscard]] std::variant<jit::Cubin, Rejection> parse(std::span<const char> bytes, const Key& key,
                                                         const jit::Program& program);
 

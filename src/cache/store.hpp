@@ -4,13 +4,21 @@
 // nothing about the content and never deletes anything; storage that cannot be written means that
 // kernels live in memory only, with one warning. Nothing in here throws at a caller who wants a
 // kernel.
+//
+// Trusted is what nobody else could have written: the cache directory, the shard in it and the
+// opened file belong to this process's user or to root, are writable by no group and no others,
+// and are no symbolic links.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/files.hpp"
@@ -21,35 +29,58 @@
 namespace jitsoftmax::cache {
 
 struct StoreOptions {
-  std::vector<std::string> layers;  // read-only
-  std::string directory;            // writable; empty: none
-  Log log;
+  std::vector<std::string> layers = {};  // read-only
+  std::string directory = {};            // writable; empty: none
+  Log log = {};
 };
 
 // Threads: all functions may be called at once.
 class Store {
  public:
+  // Touches no file. Relative directories are made absolute, so that the host program may change
+  // its working directory.
   explicit Store(StoreOptions options, base::FileSystem& files = base::file_system());
 
   // The first valid entry in the order of the directories, or nothing.
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
+  // Replaces what was there. It is not read back: a network file system may not show it yet.
   bool put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept;
 
+  // Look-ups and writes that met something damaged or untrusted, each counted.
   [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreOptions& options() const noexcept { return options_; }
 
  private:
+  enum class Standing : std::uint8_t { trusted, missing, refused, failed };
+
+  std::optional<jit::Cubin> find_in(const std::string& directory, const Key& key, const jit::Program& program);
+  bool publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
+  Standing standing(const std::string& path, const std::string& directory);
+  bool ready(const std::string& path);
+  void reject(const std::string& path, std::string_view reason);
+  void stop_writing(const std::error_code& error);
+  void report_failure(std::string_view verb, const std::string& directory, const std::error_code& error,
+                      std::string_view consequence);
+  void report_once(std::string message);
+
   StoreOptions options_;
   base::FileSystem& files_;
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<bool> write_failed_{false};  // a latch: after the first failure nothing more is written
+  std::mutex mutex_;
+  std::set<std::string> reported_;
 };
 
 // The writable directory by the rules of Options::cache_dir: the explicit option, else
 // $XDG_CACHE_HOME/jitsoftmax, else ~/.cache/jitsoftmax; empty where none of them can be had
 // ($XDG_CACHE_HOME relative or unset, HOME unset, relative or "/").
+[[nodiscard]] std::string resolve_directory(const std::optional<std::string>& option,
+                                            const std::optional<std::string>& xdg_cache_home,
+                                            const std::optional<std::string>& home);
+
+// With the environment as it is now.
 [[nodiscard]] std::string resolve_directory(const std::optional<std::string>& option);
 
 // "ab/cdef....jsc" below a cache directory: sharded by the first two digits.

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <jitsoftmax/engine.hpp>
 #include <string>
 
@@ -12,9 +13,16 @@ namespace jitsoftmax::cuda {
 [[nodiscard]] Arch architecture(CUdevice device);
 [[nodiscard]] int multiprocessors(CUdevice device);
 [[nodiscard]] std::string device_name(CUdevice device);
+[[nodiscard]] std::size_t l2_bytes(CUdevice device);
+[[nodiscard]] int clock_mhz(CUdevice device);         // of the multiprocessors, at most
+[[nodiscard]] int memory_clock_mhz(CUdevice device);  // at most
 
 // The device of the calling thread's current context; throws no_context.
 [[nodiscard]] CUdevice current_device();
+
+// Whether the stream (null: the legacy default stream) is part of a capture, or cannot be used
+// because another stream's capture forbids it.
+[[nodiscard]] bool is_capturing(CUstream stream);
 
 // Retains the primary context of a device for as long as it lives.
 class PrimaryContext {

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <span>
 #include <string>
 
 namespace jitsoftmax::cuda {
@@ -29,6 +30,7 @@ struct Driver {
   CUresult (*LibraryUnload)(CUlibrary);
   CUresult (*LibraryGetKernel)(CUkernel*, CUlibrary, const char*);
   CUresult (*KernelGetFunction)(CUfunction*, CUkernel);
+  CUresult (*FuncLoad)(CUfunction);  // of 12.4, and null before
   CUresult (*KernelSetAttribute)(CUfunction_attribute, int, CUkernel, CUdevice);
   CUresult (*FuncGetAttribute)(int*, CUfunction_attribute, CUfunction);
   CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, size_t);
@@ -36,17 +38,42 @@ struct Driver {
   CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*);
   CUresult (*LaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                            void**, void**);
+  CUresult (*StreamCreate)(CUstream*, unsigned);
+  CUresult (*StreamDestroy)(CUstream);
   CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*StreamBeginCapture)(CUstream, CUstreamCaptureMode);
+  CUresult (*StreamEndCapture)(CUstream, CUgraph*);
+  CUresult (*GraphInstantiate)(CUgraphExec*, CUgraph, unsigned long long);
+  CUresult (*GraphLaunch)(CUgraphExec, CUstream);
+  CUresult (*GraphExecDestroy)(CUgraphExec);
+  CUresult (*GraphDestroy)(CUgraph);
+  CUresult (*EventCreate)(CUevent*, unsigned);
+  CUresult (*EventDestroy)(CUevent);
+  CUresult (*EventRecord)(CUevent, CUstream);
+  CUresult (*EventSynchronize)(CUevent);
+  CUresult (*EventElapsedTime)(float*, CUevent, CUevent);
   CUresult (*MemAlloc)(CUdeviceptr*, size_t);
   CUresult (*MemFree)(CUdeviceptr);
   CUresult (*MemGetInfo)(size_t*, size_t*);
   CUresult (*MemcpyHtoD)(CUdeviceptr, const void*, size_t);
   CUresult (*MemcpyDtoH)(void*, CUdeviceptr, size_t);
+  CUresult (*MemcpyDtoDAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+  CUresult (*MemsetD8)(CUdeviceptr, unsigned char, size_t);
 };
 
-// Opens libcuda and calls cuInit on first use. Throws no_driver, each time it is called where there
-// is none, with the library, the names tried and what to do. Safe from several threads at once.
+// Opens libcuda and calls cuInit on first use; one atomic load after that. Throws no_driver, each
+// time it is called where there is none, with the library, the names tried and what to do; and
+// driver_error in a child that was forked after CUDA was in use, where it cannot work. Safe from
+// several threads at once.
 [[nodiscard]] const Driver& driver();
+
+// The same from the first of these files that can be opened, and for nobody else: for tests. Throws
+// no_driver.
+[[nodiscard]] Driver open_driver(std::span<const std::string> names);
+
+// For destructors: the driver if it is in use and may still be called; null before its first use,
+// after a fork, and once the process has begun to exit. What it owns is then left to the system.
+[[nodiscard]] const Driver* driver_to_release_with() noexcept;
 
 // Throws driver_error (out_of_memory, no_context where the result says so) with the call, the
 // error's name and its description. The text is built only when it throws.

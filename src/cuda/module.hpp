@@ -26,6 +26,9 @@ class LoadedKernel {
   [[nodiscard]] int resident_blocks() const noexcept { return resident_blocks_; }
 
  private:
+  // Owns the library from here on, so that a constructor that throws later unloads it.
+  explicit LoadedKernel(CUlibrary library) noexcept : library_(library) {}
+
   CUlibrary library_ = nullptr;
   CUkernel kernel_ = nullptr;
   int resident_blocks_ = 0;

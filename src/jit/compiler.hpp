@@ -14,7 +14,8 @@ namespace jitsoftmax::jit {
 // Threads: compile() may be called from several threads at once and compiles in parallel.
 class Compiler {
  public:
-  // `path`: libnvrtc to open; empty: one that the process already has, then the usual places.
+  // `path`: libnvrtc to open, or a folder that holds it, and no other; empty: one that the process
+  // already has, then the loader's path, CUDA_PATH and CUDA_HOME (read now), /usr/local/cuda*.
   // Opens nothing yet.
   explicit Compiler(std::string path, Log log);
   ~Compiler();
@@ -25,14 +26,17 @@ class Compiler {
   // NVRTC knows) or compile_failed (with NVRTC's log). A failure is not remembered.
   [[nodiscard]] Cubin compile(const Program& program);
 
+  // compile() for a GPU at hand, where `program.arch` is its architecture: if it is newer than this
+  // NVRTC, the result is for the nearest target that runs on it (see target.hpp), with one warning
+  // to the log per Compiler. Throws as compile() does; unknown_arch for a GPU that is too old.
+  [[nodiscard]] Cubin compile_for_device(const Program& program);
+
   // "13.0" and the architectures, {7,5} first. Throw no_compiler.
   [[nodiscard]] std::string version();
   [[nodiscard]] std::vector<Arch> architectures();
   [[nodiscard]] std::string library();  // the path that was opened
 
  private:
-  struct Library;
-  Library& library_or_throw();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -21,12 +21,15 @@ struct TemplateFile {
 [[nodiscard]] std::span<const TemplateFile> templates() noexcept;
 
 struct Program {
-  std::string text;                  // includes the family's file and nothing else
-  std::string name;                  // the name expression
+  std::string text;  // includes the family's file and nothing else
+  std::string name;  // the name expression
   Arch arch;
   std::vector<std::string> options;  // every option that bears on the code, in order
 };
 
 [[nodiscard]] Program program(const plan::Specialization& specialization, const Arch& arch);
+
+// The program of any kernel of kernel_templates/.
+[[nodiscard]] Program program(std::string_view template_file, std::string name_expression, const Arch& arch);
 
 }  // namespace jitsoftmax::jit

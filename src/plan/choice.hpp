@@ -1,5 +1,7 @@
 // The built-in choice: which specializations a problem needs. It depends on the problem and the
-// architecture alone, so that a warmed cache holds what a launch will ask for.
+// architecture alone, so that a warmed cache holds what a launch will ask for. All specializations
+// of a bundle give the elements of a row to the same lanes: a row's bits do not depend on which of
+// them runs.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +16,14 @@ namespace jitsoftmax::plan {
 // In order of preference; the last one accepts every launch of the problem.
 using Bundle = std::vector<Specialization>;
 
-// Throws invalid_argument if `variant` names a kernel that cannot serve the problem.
-[[nodiscard]] Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic);
+// `problem` is checked and has columns. Throws invalid_argument if `variant` names a kernel that
+// cannot serve the problem.
+[[nodiscard]] Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant = {});
 
 // Whether a launch of these rows (strides resolved) fits what the specialization was compiled for.
 [[nodiscard]] bool accepts(const Specialization& specialization, const Rows& rows) noexcept;
 
 // The first of the bundle that accepts the rows.
 [[nodiscard]] std::size_t select(const Bundle& bundle, const Rows& rows) noexcept;
-
-// Why no kernel can be compiled from this specialization; empty if one can.
-[[nodiscard]] std::string illegal(const Specialization& specialization);
 
 }  // namespace jitsoftmax::plan

@@ -25,8 +25,7 @@ struct Geometry {
 
 // `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels.
 // `rows` are checked and not empty.
-[[nodiscard]] Geometry geometry(const Specialization& specialization, const Problem& problem, const Rows& rows,
-                                int resident_blocks) noexcept;
+[[nodiscard]] Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept;
 
 [[nodiscard]] kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked) noexcept;
 

@@ -7,16 +7,16 @@
 
 #include "cuda/driver.hpp"
 
-namespace jitsoftmax::tools {
+namespace jitsoftmax::cuda {
 
 // The context that it was made in has to be current in every call, the destructor's too.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(std::size_t bytes) {
-    if (bytes != 0) cuda::check(cuda::driver().MemAlloc(&address_, bytes), "cuMemAlloc");
+    if (bytes != 0) check(driver().MemAlloc(&address_, bytes), "cuMemAlloc");
   }
   ~DeviceBuffer() {
-    if (address_ != 0) cuda::driver().MemFree(address_);
+    if (address_ != 0) driver().MemFree(address_);
   }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -26,10 +26,10 @@ class DeviceBuffer {
 
   // Both return when the bytes are there, and come after everything on the legacy default stream.
   void upload(const void* from, std::size_t bytes) {
-    cuda::check(cuda::driver().MemcpyHtoD(address_, from, bytes), "cuMemcpyHtoD");
+    check(driver().MemcpyHtoD(address_, from, bytes), "cuMemcpyHtoD");
   }
-  void download(void* to, std::size_t bytes) const {
-    cuda::check(cuda::driver().MemcpyDtoH(to, address_, bytes), "cuMemcpyDtoH");
+  void download(void* to, std::size_t bytes, std::size_t offset = 0) const {
+    check(driver().MemcpyDtoH(to, address_ + offset, bytes), "cuMemcpyDtoH");
   }
 
  private:
@@ -39,8 +39,8 @@ class DeviceBuffer {
 [[nodiscard]] inline std::size_t free_device_bytes() {
   std::size_t free = 0;
   std::size_t total = 0;
-  cuda::check(cuda::driver().MemGetInfo(&free, &total), "cuMemGetInfo");
+  check(driver().MemGetInfo(&free, &total), "cuMemGetInfo");
   return free;
 }
 
-}  // namespace jitsoftmax::tools
+}  // namespace jitsoftmax::cuda

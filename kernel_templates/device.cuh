@@ -1,0 +1,303 @@
+// The machine: every intrinsic, every line of PTX and every access to shared memory that the
+// kernels use, under names of our own. Each has a CPU twin with the same meaning, so that the same
+// kernels run under a debugger and the sanitizers on a machine without a GPU: there, whoever
+// executes the kernels defines the functions of namespace `cpu`.
+//
+// Compiled with --device-as-default-execution-space: an unmarked function is a device function.
+#pragma once
+
+#include "config.cuh"
+#include "types.cuh"
+
+#if defined(__CUDACC__)
+#define JITSOFTMAX_KERNEL(config) __global__ void __launch_bounds__((config).threads*(config).rows, (config).resident)
+#else
+#define JITSOFTMAX_KERNEL(config) inline void
+#endif
+
+namespace jitsoftmax::kernels {
+
+#if !defined(__CUDACC__)
+namespace cpu {
+
+struct Place {
+  int thread;        // of the block
+  long long block;   // of the grid
+  long long blocks;  // in the grid
+};
+Place place();
+
+void sync_block();                                   // all threads of the block arrive, or it is an error
+unsigned shuffle_xor(unsigned bits, int lane_mask);  // all lanes of the warp arrive, or it is an error
+void shared_load(void* to, int offset, int bytes);   // bounds-checked
+void shared_store(int offset, const void* from, int bytes);
+
+}  // namespace cpu
+#endif
+
+// ---- where am I ---------------------------------------------------------------------------------
+
+inline int thread_index() {
+#if defined(__CUDACC__)
+  return static_cast<int>(threadIdx.x);
+#else
+  return cpu::place().thread;
+#endif
+}
+
+// Blocks are numbered through x and then y: a grid of one dimension ends at 2^31 - 1 blocks.
+inline long long block_index() {
+#if defined(__CUDACC__)
+  return static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+#else
+  return cpu::place().block;
+#endif
+}
+
+inline long long grid_blocks() {
+#if defined(__CUDACC__)
+  return static_cast<long long>(gridDim.y) * gridDim.x;
+#else
+  return cpu::place().blocks;
+#endif
+}
+
+// ---- threads of a block talk to each other ------------------------------------------------------
+
+inline void sync_block() {
+#if defined(__CUDACC__)
+  __syncthreads();
+#else
+  cpu::sync_block();
+#endif
+}
+
+// Exchanges a value with the lane whose number differs in `lane_mask`. Every lane of the warp calls.
+inline float shuffle_xor(float value, int lane_mask) {
+#if defined(__CUDACC__)
+  return __shfl_xor_sync(0xffffffffu, value, lane_mask);
+#else
+  return __builtin_bit_cast(float, cpu::shuffle_xor(__builtin_bit_cast(unsigned, value), lane_mask));
+#endif
+}
+
+inline double shuffle_xor(double value, int lane_mask) {
+#if defined(__CUDACC__)
+  return __shfl_xor_sync(0xffffffffu, value, lane_mask);
+#else
+  const auto bits = __builtin_bit_cast(unsigned long long, value);
+  const unsigned low = cpu::shuffle_xor(static_cast<unsigned>(bits), lane_mask);
+  const unsigned high = cpu::shuffle_xor(static_cast<unsigned>(bits >> 32), lane_mask);
+  return __builtin_bit_cast(double, static_cast<unsigned long long>(high) << 32 | low);
+#endif
+}
+
+// An array in the block's shared memory, `offset` bytes from its start. There is one arena, laid
+// out by each kernel; its size is Config::shared.
+template <class T>
+class SharedArray {
+ public:
+  explicit SharedArray(int offset) : offset_(offset) {}
+
+  T load(int index) const {
+    T value;
+#if defined(__CUDACC__)
+    value = *reinterpret_cast<const T*>(arena() + at(index));
+#else
+    cpu::shared_load(&value, at(index), static_cast<int>(sizeof(T)));
+#endif
+    return value;
+  }
+
+  void store(int index, const T& value) const {
+#if defined(__CUDACC__)
+    *reinterpret_cast<T*>(arena() + at(index)) = value;
+#else
+    cpu::shared_store(at(index), &value, static_cast<int>(sizeof(T)));
+#endif
+  }
+
+ private:
+  int at(int index) const { return offset_ + index * static_cast<int>(sizeof(T)); }
+#if defined(__CUDACC__)
+  static unsigned char* arena() {
+    extern __shared__ __align__(128) unsigned char bytes[];
+    return bytes;
+  }
+#endif
+  int offset_;
+};
+
+// ---- global memory ------------------------------------------------------------------------------
+
+// Moves a packet between registers and memory in one access of its whole size (at most 16 bytes,
+// a power of two). `from` and `to` are aligned to it.
+template <class T, int width>
+Packet<T, width> load_wide(const T* from) {
+  static_assert(sizeof(Packet<T, width>) <= 16);
+  Packet<T, width> packet;
+#if defined(__CUDACC__)
+  if constexpr (sizeof(packet) == 16) {
+    *reinterpret_cast<uint4*>(&packet) = *reinterpret_cast<const uint4*>(from);
+  } else if constexpr (sizeof(packet) == 8) {
+    *reinterpret_cast<uint2*>(&packet) = *reinterpret_cast<const uint2*>(from);
+  } else if constexpr (sizeof(packet) == 4) {
+    *reinterpret_cast<unsigned*>(&packet) = *reinterpret_cast<const unsigned*>(from);
+  } else {
+    *reinterpret_cast<unsigned short*>(&packet) = *reinterpret_cast<const unsigned short*>(from);
+  }
+#else
+  __builtin_memcpy(&packet, __builtin_assume_aligned(from, sizeof(packet)), sizeof(packet));
+#endif
+  return packet;
+}
+
+template <class T, int width>
+void store_wide(T* to, const Packet<T, width>& packet) {
+  static_assert(sizeof(packet) <= 16);
+#if defined(__CUDACC__)
+  if constexpr (sizeof(packet) == 16) {
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&packet);
+  } else if constexpr (sizeof(packet) == 8) {
+    *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(&packet);
+  } else if constexpr (sizeof(packet) == 4) {
+    *reinterpret_cast<unsigned*>(to) = *reinterpret_cast<const unsigned*>(&packet);
+  } else {
+    *reinterpret_cast<unsigned short*>(to) = *reinterpret_cast<const unsigned short*>(&packet);
+  }
+#else
+  __builtin_memcpy(__builtin_assume_aligned(to, sizeof(packet)), &packet, sizeof(packet));
+#endif
+}
+
+inline bool is_aligned(const void* pointer, int bytes) {
+  return (reinterpret_cast<unsigned long long>(pointer) & static_cast<unsigned long long>(bytes - 1)) == 0;
+}
+
+// ---- arithmetic ---------------------------------------------------------------------------------
+// The compiler contracts nothing (--fmad=false; -ffp-contract=off on the CPU): a product is rounded
+// before it is subtracted from.
+
+template <class Real>
+constexpr Real infinity() {
+  return static_cast<Real>(__builtin_bit_cast(float, 0x7f800000u));
+}
+
+// Drops NaN: sums carry it to the result.
+inline float maximum(float a, float b) {
+#if defined(__CUDACC__)
+  return fmaxf(a, b);
+#else
+  return __builtin_fmaxf(a, b);
+#endif
+}
+inline double maximum(double a, double b) {
+#if defined(__CUDACC__)
+  return fmax(a, b);
+#else
+  return __builtin_fmax(a, b);
+#endif
+}
+
+// Within 2 ulp, subnormal results included.
+inline float exponential(float x) {
+#if defined(__CUDACC__)
+  return expf(x);
+#else
+  return __builtin_expf(x);
+#endif
+}
+inline double exponential(double x) {
+#if defined(__CUDACC__)
+  return exp(x);
+#else
+  return __builtin_exp(x);
+#endif
+}
+
+// 1 / x for a sum of exponentials: at least 1, or 0 (infinity or NaN) or NaN (NaN). Division proper
+// treats more cases and calls a function for them, which costs a stack frame.
+inline float reciprocal(float x) {
+#if defined(__CUDACC__)
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1 / x;
+#endif
+}
+inline double reciprocal(double x) {
+#if defined(__CUDACC__)
+  double result;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(x));
+  // Newton's iteration doubles the 20 bits twice.
+  for (int i = 0; i < 2; ++i) result = fma(result, fma(-x, result, 1.0), result);
+  return result;
+#else
+  return 1 / x;
+#endif
+}
+
+inline float logarithm(float x) {
+#if defined(__CUDACC__)
+  return logf(x);
+#else
+  return __builtin_logf(x);
+#endif
+}
+inline double logarithm(double x) {
+#if defined(__CUDACC__)
+  return log(x);
+#else
+  return __builtin_log(x);
+#endif
+}
+
+// ---- element types ------------------------------------------------------------------------------
+
+inline float widen(float x) { return x; }
+inline double widen(double x) { return x; }
+inline float widen(bf16 x) { return __builtin_bit_cast(float, static_cast<unsigned>(x.bits) << 16); }
+inline float widen(f16 x) {
+#if defined(__CUDACC__)
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+  return wide;
+#else
+  return portable::widen(x);
+#endif
+}
+
+// Rounds to nearest, ties to even.
+template <class T>
+T narrow(accumulator<T> x);
+template <>
+inline float narrow<float>(float x) {
+  return x;
+}
+template <>
+inline double narrow<double>(double x) {
+  return x;
+}
+template <>
+inline f16 narrow<f16>(float x) {
+#if defined(__CUDACC__)
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+#else
+  return portable::narrow_f16(x);
+#endif
+}
+template <>
+inline bf16 narrow<bf16>(float x) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  bf16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+#else
+  return portable::narrow_bf16(x);
+#endif
+}
+
+}  // namespace jitsoftmax::kernels

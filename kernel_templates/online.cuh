@@ -1,0 +1,141 @@
+// Online softmax: the (max, sum) pair of a part of a row, how elements enter it, and what the two
+// operations make of it.
+//
+// Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018): while the maximum m
+// grows, the sum d of exp(x - m) is rescaled by exp(m_old - m_new).
+#pragma once
+
+#include "device.cuh"
+
+namespace jitsoftmax::kernels {
+
+// What is subtracted before the exponential: the maximum, but 0 where there is none yet, since
+// -inf - (-inf) is NaN. NaN and +inf elements need no guard: they turn the sum into NaN.
+template <class Real>
+Real anchor(Real max) {
+  return max == -infinity<Real>() ? Real(0) : max;
+}
+
+template <class Real>
+struct Partial {
+  Real max = -infinity<Real>();
+  Real sum = 0;  // of exp(x - anchor(max))
+
+  // The same sum relative to a maximum that is not smaller.
+  Real sum_at(Real larger) const { return sum * exponential(max - anchor(larger)); }
+};
+
+// Pairwise: the error grows with the logarithm of the count, and the additions are independent.
+template <int count, class Real>
+Real tree_sum(const Real* x) {
+  if constexpr (count == 1) {
+    return x[0];
+  } else {
+    return tree_sum<count / 2>(x) + tree_sum<count - count / 2>(x + count / 2);
+  }
+}
+
+template <int count, class Real>
+Real tree_max(const Real* x) {
+  if constexpr (count == 1) {
+    return x[0];
+  } else {
+    return maximum(tree_max<count / 2>(x), tree_max<count - count / 2>(x + count / 2));
+  }
+}
+
+// A sum whose error does not grow with the number of terms (Kahan's compensation).
+template <class Real>
+struct CompensatedSum {
+  Real sum = 0;
+  Real excess = 0;  // what `sum` has too much
+
+  void add(Real term) {
+    const Real corrected = term - excess;
+    const Real next = sum + corrected;
+    excess = (next - sum) - corrected;
+    sum = next;
+  }
+  void rescale(Real factor) {
+    sum = sum * factor;
+    excess = excess * factor;
+  }
+};
+
+// One thread's share of a row, taken chunk by chunk. `blocked`: one maximum and one rescale a
+// chunk, sums compensated. Otherwise the recurrence to the letter, element by element, whose error
+// grows with the length of the row.
+template <class Real, bool blocked>
+class Accumulator;
+
+template <class Real>
+class Accumulator<Real, true> {
+ public:
+  template <int count>
+  void add(const Real (&x)[count]) {
+    const Real max = maximum(max_, tree_max<count>(x));
+    const Real zero = anchor(max);
+    Real terms[count];
+    for (int i = 0; i < count; ++i) terms[i] = exponential(x[i] - zero);
+    sum_.rescale(exponential(max_ - zero));
+    sum_.add(tree_sum<count>(terms));
+    max_ = max;
+  }
+  Partial<Real> partial() const { return {max_, sum_.sum}; }
+
+ private:
+  Real max_ = -infinity<Real>();
+  CompensatedSum<Real> sum_;
+};
+
+template <class Real>
+class Accumulator<Real, false> {
+ public:
+  template <int count>
+  void add(const Real (&x)[count]) {
+    for (int i = 0; i < count; ++i) {
+      const Real max = maximum(partial_.max, x[i]);
+      partial_.sum = partial_.sum_at(max) + exponential(x[i] - anchor(max));
+      partial_.max = max;
+    }
+  }
+  Partial<Real> partial() const { return partial_; }
+
+ private:
+  Partial<Real> partial_;
+};
+
+// The operations, in three steps: what is kept of an element while the row is summed, what the
+// row's sum is turned into once, and the result. A row of -inf only has the sum 0: it becomes NaN by
+// itself, unless it is to become zeros.
+struct Softmax {
+  template <class Real>
+  static Real kept(Real, Real exponential_of_shifted) {
+    return exponential_of_shifted;
+  }
+  template <class Real>
+  static Real row_factor(Real sum, bool zero_masked) {
+    return zero_masked && sum == 0 ? Real(0) : reciprocal(sum);
+  }
+  template <class Real>
+  static Real result(Real kept, Real factor) {
+    return kept * factor;
+  }
+};
+
+struct LogSoftmax {
+  template <class Real>
+  static Real kept(Real shifted, Real) {
+    return shifted;
+  }
+  template <class Real>
+  static Real row_factor(Real sum, bool zero_masked) {
+    return zero_masked && sum == 0 ? Real(0) : logarithm(sum);
+  }
+  template <class Real>
+  static Real result(Real kept, Real factor) {
+    return kept - factor;
+  }
+};
+
+}  // namespace jitsoftmax::kernels

@@ -1,0 +1,37 @@
+#include "api/cuda_executable.hpp"
+
+#include <utility>
+
+#include "plan/launch.hpp"
+
+namespace jitsoftmax {
+
+CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
+                               std::vector<cuda::LoadedKernel> kernels,
+                               std::shared_ptr<const cuda::PrimaryContext> context) noexcept
+    : problem_(problem),
+      masked_(masked),
+      bundle_(std::move(bundle)),
+      context_(std::move(context)),
+      kernels_(std::move(kernels)) {}
+
+void CudaExecutable::launch(const Rows& rows, Stream stream) const {
+  const Rows checked = plan::check(problem_, rows);
+  if (problem_.cols == 0 || checked.count == 0) return;
+
+  const cuda::ContextScope scope(context_ ? context_->context() : nullptr);
+  const std::size_t chosen = plan::select(bundle_, checked);
+  const cuda::LoadedKernel& kernel = kernels_[chosen];
+  const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
+  kernels::Arguments arguments = plan::arguments(problem_, checked, masked_);
+  cuda::launch(kernel.function(), grid.grid_x, grid.grid_y, grid.block, grid.shared, stream, &arguments);
+}
+
+std::vector<std::string> CudaExecutable::specializations() const {
+  std::vector<std::string> names;
+  names.reserve(bundle_.size());
+  for (const plan::Specialization& specialization : bundle_) names.push_back(plan::name_expression(specialization));
+  return names;
+}
+
+}  // namespace jitsoftmax

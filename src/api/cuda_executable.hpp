@@ -1,0 +1,35 @@
+// CudaExecutable: the loaded bundle of a problem on one GPU.
+#pragma once
+
+#include <cuda.h>
+
+#include <jitsoftmax/engine.hpp>
+#include <memory>
+#include <vector>
+
+#include "api/executable.hpp"
+#include "cuda/device.hpp"
+#include "cuda/module.hpp"
+#include "plan/choice.hpp"
+
+namespace jitsoftmax {
+
+class CudaExecutable final : public Executable {
+ public:
+  // `kernels[i]` is the code of `bundle[i]`. `context`: made current for a launch; null: the caller's.
+  CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
+                 std::vector<cuda::LoadedKernel> kernels, std::shared_ptr<const cuda::PrimaryContext> context) noexcept;
+
+  void launch(const Rows& rows, Stream stream) const override;
+  [[nodiscard]] std::vector<std::string> specializations() const override;
+
+ private:
+  Problem problem_;
+  MaskedRows masked_;
+  plan::Bundle bundle_;
+  // Released before the context that holds their code.
+  std::shared_ptr<const cuda::PrimaryContext> context_;
+  std::vector<cuda::LoadedKernel> kernels_;
+};
+
+}  // namespace jitsoftmax

@@ -1,0 +1,156 @@
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <jitsoftmax/engine.hpp>
+#include <utility>
+
+#include "api/code.hpp"
+#include "api/cuda_executable.hpp"
+#include "api/host_executable.hpp"
+#include "api/kernel_table.hpp"
+#include "api/warmup.hpp"
+#include "cache/single_flight.hpp"
+#include "cuda/device.hpp"
+#include "cuda/driver.hpp"
+#include "plan/choice.hpp"
+#include "plan/launch.hpp"
+
+namespace jitsoftmax {
+
+class Engine::Impl {
+ public:
+  explicit Impl(Options options) : options_(std::move(options)), code_(options_) {
+    if (options_.device.kind() == Device::Kind::cuda) {
+      context_ = std::make_shared<const cuda::PrimaryContext>(options_.device.ordinal());
+    }
+  }
+
+  std::shared_ptr<const Executable> prepare(const Problem& problem) {
+    plan::check(problem);
+    if (problem.cols == 0) return std::make_shared<const HostExecutable>(problem, options_.masked_rows);
+    const cuda::ContextScope scope(context());
+    const int device = device_in_use();
+    if (const KernelTable::Entry* ready = kernels_.find(problem, device)) return ready->executable;
+    return make(problem, device)->executable;
+  }
+
+  void softmax(const Problem& problem, const Rows& rows, Stream stream) {
+    const KernelTable::Entry* entry = nullptr;
+    // The usual case first: no context is pushed and nothing is checked twice.
+    if (problem.cols != 0 && rows.count != 0) entry = kernels_.find(problem, device_in_use());
+    if (entry == nullptr) {
+      plan::check(problem);
+      const Rows checked = plan::check(problem, rows);
+      if (problem.cols == 0 || checked.count == 0) return;
+      const cuda::ContextScope scope(context());
+      refuse_while_capturing(problem, stream);
+      entry = make(problem, device_in_use());
+    }
+    entry->executable->launch(rows, stream);
+  }
+
+  WarmupReport warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
+                      const WarmupOptions& options) {
+    return warm_up(code_, options_.variant, problems, archs, options);
+  }
+
+  [[nodiscard]] Stats stats() const {
+    Stats stats;
+    code_.report(stats);
+    stats.kernels = loaded_.load(std::memory_order_relaxed);
+    stats.load_seconds = static_cast<double>(load_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
+    return stats;
+  }
+
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+
+ private:
+  static constexpr int host_device = -1;
+
+  // What tells kernels of one device from those of another in the table.
+  [[nodiscard]] int device_in_use() const {
+    switch (options_.device.kind()) {
+      case Device::Kind::current:
+        return cuda::current_device();
+      case Device::Kind::cuda:
+        return context_->device();
+      case Device::Kind::host:
+        break;
+    }
+    return host_device;
+  }
+
+  [[nodiscard]] CUcontext context() const noexcept { return context_ ? context_->context() : nullptr; }
+
+  void refuse_while_capturing(const Problem& problem, Stream stream) const {
+    if (options_.device.kind() != Device::Kind::host && cuda::is_capturing(stream)) {
+      throw Error(ErrorCode::capturing, "no kernel for " + plan::describe(problem) +
+                                            " is ready and the stream is being captured, when nothing can be loaded; "
+                                            "call Engine::prepare before the capture begins");
+    }
+  }
+
+  // One make a problem and device at a time, however many threads ask.
+  const KernelTable::Entry* make(const Problem& problem, int device) {
+    return flights_.run({problem, device}, [&]() -> const KernelTable::Entry* {
+      if (const KernelTable::Entry* ready = kernels_.find(problem, device)) return ready;
+      return kernels_.insert(problem, device, make_executable(problem, device));
+    });
+  }
+
+  std::shared_ptr<const Executable> make_executable(const Problem& problem, int device) {
+    if (device == host_device) return std::make_shared<const HostExecutable>(problem, options_.masked_rows);
+    const Arch arch = cuda::architecture(device);
+    plan::Bundle bundle = plan::choose(problem, arch, options_.variant);
+    std::vector<cuda::LoadedKernel> loaded;
+    loaded.reserve(bundle.size());
+    for (const plan::Specialization& specialization : bundle) {
+      const Code::Result code = code_.get(specialization, arch, Code::Purpose::launch);
+      const auto start = std::chrono::steady_clock::now();
+      loaded.emplace_back(code.cubin, static_cast<unsigned>(specialization.config.shared),
+                          static_cast<unsigned>(specialization.config.threads * specialization.config.rows));
+      const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+      load_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
+      loaded_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return std::make_shared<const CudaExecutable>(problem, options_.masked_rows, std::move(bundle), std::move(loaded),
+                                                  context_);
+  }
+
+  struct FlightKey {
+    Problem problem;
+    int device;
+    friend bool operator==(const FlightKey&, const FlightKey&) = default;
+  };
+  struct FlightHash {
+    std::size_t operator()(const FlightKey& key) const noexcept { return KernelTable::hash(key.problem, key.device); }
+  };
+
+  Options options_;
+  Code code_;
+  std::shared_ptr<const cuda::PrimaryContext> context_;  // Device::cuda only
+  KernelTable kernels_;
+  cache::SingleFlight<FlightKey, const KernelTable::Entry*, FlightHash> flights_;
+  std::atomic<std::uint64_t> loaded_{0};
+  std::atomic<std::uint64_t> load_nanoseconds_{0};
+};
+
+Engine::Engine(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Kernel Engine::prepare(const Problem& problem) { return Kernel(impl_->prepare(problem)); }
+
+void Engine::softmax(const Problem& problem, const Rows& rows, Stream stream) { impl_->softmax(problem, rows, stream); }
+
+WarmupReport Engine::warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
+                            const WarmupOptions& options) {
+  return impl_->warmup(problems, archs, options);
+}
+
+Stats Engine::stats() const { return impl_->stats(); }
+
+const Options& Engine::options() const noexcept { return impl_->options(); }
+
+}  // namespace jitsoftmax

@@ -1,0 +1,131 @@
+#include "api/warmup.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "plan/choice.hpp"
+#include "plan/launch.hpp"
+
+namespace jitsoftmax {
+namespace {
+
+struct Work {
+  plan::Specialization specialization;
+  WarmupItem item;
+};
+
+std::vector<Work> list_work(const Variant& variant, const std::vector<Problem>& problems,
+                            const std::vector<Arch>& archs) {
+  std::vector<Work> work;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Problem& problem : problems) {
+    plan::check(problem);
+    if (problem.cols == 0) continue;
+    for (const Arch& arch : archs) {
+      for (const plan::Specialization& specialization : plan::choose(problem, arch, variant)) {
+        std::string name = plan::name_expression(specialization);
+        if (!seen.emplace(name, arch.name()).second) continue;
+        WarmupItem item;
+        item.problem = problem;
+        item.arch = arch;
+        item.specialization = std::move(name);
+        work.push_back({specialization, std::move(item)});
+      }
+    }
+  }
+  return work;
+}
+
+// Errors that concern every item alike: there is no point in going on.
+bool is_fatal(ErrorCode code) noexcept { return code == ErrorCode::no_compiler || code == ErrorCode::io_error; }
+
+class WarmUp {
+ public:
+  WarmUp(Code& code, std::vector<Work>& work, const WarmupOptions& options)
+      : code_(code), work_(work), options_(options) {}
+
+  void run() {
+    const std::size_t wanted =
+        options_.jobs > 0 ? static_cast<std::size_t>(options_.jobs) : std::max(1U, std::thread::hardware_concurrency());
+    {
+      std::vector<std::jthread> workers;
+      for (std::size_t i = 1; i < std::min(wanted, work_.size()); ++i) workers.emplace_back([this] { take_items(); });
+      take_items();
+    }
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void take_items() {
+    while (!stop_.load()) {
+      const std::size_t i = next_.fetch_add(1);
+      if (i >= work_.size()) return;
+      try {
+        make(work_[i]);
+        finish(work_[i].item);
+      } catch (...) {
+        const std::lock_guard lock(reporting_);
+        if (!failure_) failure_ = std::current_exception();
+        stop_.store(true);
+      }
+    }
+  }
+
+  void make(Work& work) {
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      const bool compiled = code_.get(work.specialization, work.item.arch, Code::Purpose::warmup).compiled;
+      work.item.outcome = compiled ? WarmupOutcome::compiled : WarmupOutcome::cached;
+    } catch (const Error& error) {
+      if (is_fatal(error.code())) throw;
+      work.item.outcome = WarmupOutcome::failed;
+      work.item.error = error.what();
+    }
+    work.item.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  void finish(const WarmupItem& item) {
+    const std::lock_guard lock(reporting_);
+    ++done_;
+    if (options_.progress && !options_.progress(item, done_, work_.size())) stop_.store(true);
+  }
+
+  Code& code_;
+  std::vector<Work>& work_;
+  const WarmupOptions& options_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex reporting_;
+  std::size_t done_ = 0;        // guarded by reporting_
+  std::exception_ptr failure_;  // guarded by reporting_
+};
+
+}  // namespace
+
+WarmupReport warm_up(Code& code, const Variant& variant, const std::vector<Problem>& problems,
+                     const std::vector<Arch>& archs, const WarmupOptions& options) {
+  if (code.store().options().directory.empty()) {
+    throw Error(ErrorCode::io_error,
+                "nowhere to put compiled kernels: no cache directory; set JITSOFTMAX_CACHE_DIR or HOME");
+  }
+  std::vector<Work> work = list_work(variant, problems, archs);
+  for (Work& w : work) w.item.error = "not reached";
+  WarmUp(code, work, options).run();
+
+  WarmupReport report;
+  report.items.reserve(work.size());
+  for (Work& w : work) {
+    if (w.item.outcome != WarmupOutcome::failed) w.item.error.clear();
+    report.items.push_back(std::move(w.item));
+  }
+  return report;
+}
+
+}  // namespace jitsoftmax

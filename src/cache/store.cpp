@@ -1,0 +1,226 @@
+// Store: finds and publishes entries, and decides whom to believe.
+#include "cache/store.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "base/environment.hpp"
+#include "base/log.hpp"
+#include "cache/entry.hpp"
+
+namespace jitsoftmax::cache {
+namespace {
+
+// A long-lived process on broken storage must neither flood the log nor grow.
+constexpr std::size_t max_reports = 256;
+
+std::string shard_path(const std::string& directory, const Key& key) {
+  return directory + '/' + key.hex().substr(0, 2);
+}
+
+// Why someone else could have written it; empty: nobody else could.
+std::string distrust(const base::FileSystem::Info& info) {
+  if (info.owner != ::geteuid() && info.owner != 0)
+    return "belongs to user " + std::to_string(info.owner) + ", who is neither this user nor root";
+  if ((info.mode & S_IWOTH) != 0) return "is writable by everybody (chmod go-w)";
+  if ((info.mode & S_IWGRP) != 0) return "is writable by its group (chmod go-w)";
+  return {};
+}
+
+constexpr std::string_view not_a_file = "is no regular file, and is not removed";
+
+// What sits at a path is not what belongs there, as told by FileSystem's error; empty: an I/O error.
+std::string_view misplaced(const std::error_code& error) {
+  if (error == std::errc::too_many_symbolic_link_levels) return "is a symbolic link";
+  if (error == std::errc::not_a_directory) return "is no directory";
+  if (error == std::errc::invalid_argument) return not_a_file;
+  if (error == std::errc::file_too_large) return "is larger than an entry can be";
+  return {};
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  std::string result = std::filesystem::absolute(path, error).string();
+  return error ? path : result;
+}
+
+}  // namespace
+
+Store::Store(StoreOptions options, base::FileSystem& files) : options_(std::move(options)), files_(files) {
+  for (std::string& layer : options_.layers) layer = absolute(layer);
+  if (!options_.directory.empty()) options_.directory = absolute(options_.directory);
+}
+
+std::optional<jit::Cubin> Store::find(const Key& key, const jit::Program& program) noexcept {
+  try {
+    for (const std::string& layer : options_.layers)
+      if (auto cubin = find_in(layer, key, program)) return cubin;
+    if (!options_.directory.empty()) return find_in(options_.directory, key, program);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory is a miss like any other
+  }
+  return std::nullopt;
+}
+
+bool Store::put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept {
+  try {
+    if (options_.directory.empty() || write_failed_.load(std::memory_order_relaxed)) return false;
+    return publish(key, program, cubin);
+  } catch (...) {
+    return false;
+  }
+}
+
+std::optional<jit::Cubin> Store::find_in(const std::string& directory, const Key& key, const jit::Program& program) {
+  if (standing(directory, directory) != Standing::trusted) return std::nullopt;
+  if (standing(shard_path(directory, key), directory) != Standing::trusted) return std::nullopt;
+
+  const std::string path = entry_path(directory, key);
+  base::FileSystem::Info info;
+  std::error_code error;
+  const std::vector<char> bytes = files_.read(path, max_entry_bytes, info, error);
+  if (error == std::errc::no_such_file_or_directory) return std::nullopt;
+  if (const auto reason = misplaced(error); !reason.empty()) {
+    reject(path, reason);
+    return std::nullopt;
+  }
+  if (error) {
+    report_failure("read entries in", directory, error, "their kernels are compiled again");
+    return std::nullopt;
+  }
+  if (const std::string reason = distrust(info); !reason.empty()) {
+    reject(path, reason);
+    return std::nullopt;
+  }
+  auto parsed = parse(bytes, key, program);
+  if (const auto* rejection = std::get_if<Rejection>(&parsed)) {
+    reject(path, rejection->reason);
+    return std::nullopt;
+  }
+  return std::get<jit::Cubin>(std::move(parsed));
+}
+
+bool Store::publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin) {
+  const std::string path = entry_path(options_.directory, key);
+  const std::vector<char> bytes = serialize(key, program, cubin);
+  // What no find() would accept is not written: a compiler can succeed and make nothing.
+  const auto parsed = parse(bytes, key, program);
+  const auto* rejection = std::get_if<Rejection>(&parsed);
+  if (rejection != nullptr || bytes.size() > std::size_t{max_entry_bytes}) {
+    report_once("jitsoftmax: cache does not keep " + program.name + ": its entry " +
+                (rejection != nullptr ? rejection->reason : "would be too large"));
+    return false;
+  }
+
+  const std::string shard = shard_path(options_.directory, key);
+  if (!ready(options_.directory) || !ready(shard)) return false;
+  std::error_code error;
+  const std::string temporary = files_.write_temporary(shard, bytes, error);
+  if (error) {
+    stop_writing(error);
+    return false;
+  }
+  files_.rename(temporary, path, error);
+  if (!error) return true;
+
+  std::error_code ignored;
+  files_.remove(temporary, ignored);
+  // Two failures are about one entry and no reason to give up the directory.
+  if (error == std::errc::is_a_directory) {
+    reject(path, not_a_file);
+  } else if (error == std::errc::device_or_resource_busy) {  // SMB: another process is reading it
+    report_failure("replace entries in", options_.directory, error, "their kernels are kept in memory only");
+  } else {
+    stop_writing(error);
+  }
+  return false;
+}
+
+// Of a cache directory, or of a shard in it. Reports whatever is neither trusted nor just missing.
+Store::Standing Store::standing(const std::string& path, const std::string& directory) {
+  std::error_code error;
+  const auto info = files_.directory_info(path, error);
+  if (error == std::errc::no_such_file_or_directory) return Standing::missing;
+  if (const auto reason = misplaced(error); !reason.empty()) {
+    reject(path, reason);
+    return Standing::refused;
+  }
+  if (error) {
+    report_failure("use", directory, error, "kernels are compiled again and kept in memory only");
+    return Standing::failed;
+  }
+  if (const std::string reason = distrust(info); !reason.empty()) {
+    reject(path, reason);
+    return Standing::refused;
+  }
+  return Standing::trusted;
+}
+
+// There, created if need be, and trusted. A directory that is refused is asked about again next
+// time: it costs no I/O worth the name, and its owner may set it right.
+bool Store::ready(const std::string& path) {
+  Standing now = standing(path, options_.directory);
+  if (now == Standing::missing) {
+    std::error_code error;
+    files_.create_directories(path, error);
+    if (!error) now = standing(path, options_.directory);
+    if (now == Standing::missing) {
+      stop_writing(error ? error : std::make_error_code(std::errc::no_such_file_or_directory));
+    }
+  }
+  if (now == Standing::failed) write_failed_.store(true, std::memory_order_relaxed);
+  return now == Standing::trusted;
+}
+
+void Store::reject(const std::string& path, std::string_view reason) {
+  rejected_.fetch_add(1, std::memory_order_relaxed);
+  report_once("jitsoftmax: cache does not use " + path + ": it " + std::string(reason));
+}
+
+void Store::stop_writing(const std::error_code& error) {
+  write_failed_.store(true, std::memory_order_relaxed);
+  report_failure("write to", options_.directory, error,
+                 "new kernels are kept in memory only. Make it writable, or name another one (Options::cache_dir, "
+                 "JITSOFTMAX_CACHE_DIR)");
+}
+
+// Names the directory and no entry, so that storage with a fault is reported once and not once an entry.
+void Store::report_failure(std::string_view verb, const std::string& directory, const std::error_code& error,
+                           std::string_view consequence) {
+  report_once("jitsoftmax: cache cannot " + std::string(verb) + ' ' + directory + ": " + error.message() + "; " +
+              std::string(consequence));
+}
+
+void Store::report_once(std::string message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reported_.size() > max_reports || !reported_.insert(message).second) return;
+    if (reported_.size() > max_reports) message = "jitsoftmax: further faults of the cache are not reported";
+  }
+  base::report(options_.log, LogLevel::warning, message);  // unlocked: a callback may use the store
+}
+
+std::string resolve_directory(const std::optional<std::string>& option,
+                              const std::optional<std::string>& xdg_cache_home,
+                              const std::optional<std::string>& home) {
+  if (option) return *option;
+  if (xdg_cache_home && xdg_cache_home->starts_with('/')) return *xdg_cache_home + "/jitsoftmax";
+  // HOME is "/" for users that have none: nothing belongs into /.cache.
+  if (home && home->starts_with('/') && home->find_first_not_of('/') != std::string::npos)
+    return *home + "/.cache/jitsoftmax";
+  return {};
+}
+
+std::string resolve_directory(const std::optional<std::string>& option) {
+  return resolve_directory(option, base::environment("XDG_CACHE_HOME"), base::environment("HOME"));
+}
+
+std::string entry_path(const std::string& directory, const Key& key) {
+  return shard_path(directory, key) + '/' + key.hex().substr(2) + ".jsc";
+}
+
+}  // namespace jitsoftmax::cache

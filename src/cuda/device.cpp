@@ -1,0 +1,96 @@
+#include "cuda/device.hpp"
+
+#include <jitsoftmax/error.hpp>
+
+#include "cuda/driver.hpp"
+
+namespace jitsoftmax::cuda {
+namespace {
+
+int attribute(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(driver().DeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+  return value;
+}
+
+CUdevice device_of(int ordinal) {
+  int count = 0;
+  check(driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  if (ordinal < 0 || ordinal >= count)
+    throw Error(ErrorCode::invalid_argument, "there is no CUDA device " + std::to_string(ordinal) +
+                                                 ": this process sees " + std::to_string(count) +
+                                                 ", numbered from 0 (CUDA_VISIBLE_DEVICES chooses which).");
+  CUdevice device = 0;
+  check(driver().DeviceGet(&device, ordinal), "cuDeviceGet");
+  return device;
+}
+
+}  // namespace
+
+Arch architecture(CUdevice device) {
+  return {attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+          attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+}
+
+int multiprocessors(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT); }
+
+std::size_t l2_bytes(CUdevice device) {
+  return static_cast<std::size_t>(attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+}
+
+int clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000; }
+
+int memory_clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000; }
+
+std::string device_name(CUdevice device) {
+  char name[256] = {};
+  check(driver().DeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+  return name;
+}
+
+CUdevice current_device() {
+  CUcontext context = nullptr;
+  check(driver().CtxGetCurrent(&context), "cuCtxGetCurrent");
+  if (context == nullptr)
+    throw Error(ErrorCode::no_context,
+                "Device::current uses the CUDA context that is current on the calling thread, and there is none. Make "
+                "one current first (cudaSetDevice(n), cuCtxSetCurrent; every new thread starts without one under the "
+                "driver API), or use Device::cuda(n).");
+  CUdevice device = 0;
+  check(driver().CtxGetDevice(&device), "cuCtxGetDevice");
+  return device;
+}
+
+bool is_capturing(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = driver().StreamIsCapturing(stream, &status);
+  // The legacy default stream while some other stream's capture forbids its use.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+  check(result, "cuStreamIsCapturing");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+PrimaryContext::PrimaryContext(int ordinal) : device_(device_of(ordinal)) {
+  check(driver().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+}
+
+PrimaryContext::~PrimaryContext() {
+  if (const Driver* usable = driver_to_release_with()) usable->DevicePrimaryCtxRelease(device_);
+}
+
+ContextScope::ContextScope(CUcontext context) {
+  if (context == nullptr) return;
+  CUcontext current = nullptr;
+  check(driver().CtxGetCurrent(&current), "cuCtxGetCurrent");
+  if (current == context) return;
+  check(driver().CtxPushCurrent(context), "cuCtxPushCurrent");
+  pushed_ = true;
+}
+
+ContextScope::~ContextScope() {
+  if (!pushed_) return;
+  CUcontext popped = nullptr;
+  if (const Driver* usable = driver_to_release_with()) usable->CtxPopCurrent(&popped);
+}
+
+}  // namespace jitsoftmax::cuda

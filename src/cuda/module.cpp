@@ -1,0 +1,113 @@
+#include "cuda/module.hpp"
+
+#include <algorithm>
+#include <jitsoftmax/error.hpp>
+#include <utility>
+
+#include "cuda/device.hpp"
+#include "cuda/driver.hpp"
+
+namespace jitsoftmax::cuda {
+namespace {
+
+// Loading code can synchronize and allocate, which a capture on any thread forbids in its strict
+// mode. This thread's calls touch no captured stream, so they are let through for a scope.
+class CaptureRelaxed {
+ public:
+  explicit CaptureRelaxed(const Driver& usable) : driver_(usable) {
+    check(driver_.ThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+  }
+  ~CaptureRelaxed() { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
+  CaptureRelaxed(const CaptureRelaxed&) = delete;
+  CaptureRelaxed& operator=(const CaptureRelaxed&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // the exchange leaves the thread's own here
+};
+
+CUlibrary load(const jit::Cubin& cubin) {
+  // The driver reads PTX up to its zero, and a cubin by its own headers.
+  if (cubin.payload.empty() || (cubin.kind == jit::PayloadKind::ptx && cubin.payload.back() != '\0'))
+    throw Error(ErrorCode::internal, "the code of " + cubin.kernel + " is empty or not terminated.");
+  const CaptureRelaxed relaxed(driver());
+  CUlibrary library = nullptr;
+  check(driver().LibraryLoadData(&library, cubin.payload.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cuLibraryLoadData");
+  return library;
+}
+
+// What a launch may take without asking; more is an attribute of the kernel, per device.
+constexpr unsigned default_shared_bytes = 48 * 1024;
+
+// On every device that can run the code: a launch is to be ready in whichever context is current.
+void allow_shared(CUkernel kernel, unsigned bytes, CUdevice current) {
+  const Arch arch = architecture(current);
+  int count = 0;
+  check(driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice device = 0;
+    check(driver().DeviceGet(&device, ordinal), "cuDeviceGet");
+    if (architecture(device) != arch) continue;
+    const CUresult result = driver().KernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                        static_cast<int>(bytes), kernel, device);
+    // A device that is not the one in use may be out of reach; a launch there would say so.
+    if (device == current) check(result, "cuKernelSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)");
+  }
+}
+
+}  // namespace
+
+LoadedKernel::LoadedKernel(const jit::Cubin& cubin, unsigned shared_bytes, unsigned block) : LoadedKernel(load(cubin)) {
+  const Driver& d = driver();
+  const CaptureRelaxed relaxed(d);
+  const CUdevice device = current_device();
+  check(d.LibraryGetKernel(&kernel_, library_, cubin.kernel.c_str()), "cuLibraryGetKernel");
+
+  // Loading is lazy: these two bring the code onto the device now instead of at the first launch.
+  CUfunction loaded = nullptr;
+  check(d.KernelGetFunction(&loaded, kernel_), "cuKernelGetFunction");
+  if (d.FuncLoad != nullptr) check(d.FuncLoad(loaded), "cuFuncLoad");
+
+  int static_shared = 0;
+  check(d.FuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded), "cuFuncGetAttribute");
+  if (shared_bytes + static_cast<unsigned>(static_shared) > default_shared_bytes)
+    allow_shared(kernel_, shared_bytes, device);
+
+  int per_multiprocessor = 0;
+  check(d.OccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, loaded, static_cast<int>(block), shared_bytes),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  resident_blocks_ = std::max(1, per_multiprocessor * multiprocessors(device));
+}
+
+LoadedKernel::~LoadedKernel() {
+  const Driver* usable = library_ != nullptr ? driver_to_release_with() : nullptr;
+  if (usable == nullptr) return;
+  // Not CaptureRelaxed, which throws. A library that a lost context took along is gone already.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  usable->ThreadExchangeStreamCaptureMode(&mode);
+  usable->LibraryUnload(library_);
+  usable->ThreadExchangeStreamCaptureMode(&mode);
+}
+
+LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
+    : library_(std::exchange(other.library_, nullptr)),
+      kernel_(std::exchange(other.kernel_, nullptr)),
+      resident_blocks_(std::exchange(other.resident_blocks_, 0)) {}
+
+LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
+  // The old library leaves with `other`'s new value.
+  std::swap(library_, other.library_);
+  std::swap(kernel_, other.kernel_);
+  std::swap(resident_blocks_, other.resident_blocks_);
+  return *this;
+}
+
+void launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared, CUstream stream,
+            void* arguments) {
+  void* parameters[] = {arguments};
+  check(driver().LaunchKernel(function, grid_x, grid_y, 1, block, 1, 1, shared, stream, parameters, nullptr),
+        "cuLaunchKernel");
+}
+
+}  // namespace jitsoftmax::cuda

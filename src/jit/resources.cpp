@@ -1,0 +1,44 @@
+#include "jit/resources.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+namespace jitsoftmax::jit {
+namespace {
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// Calls `use` with the number in front of each occurrence of `unit`, as in "32 registers".
+template <typename Use>
+void for_each_number_before(std::string_view log, std::string_view unit, Use use) noexcept {
+  for (std::size_t at = log.find(unit); at != std::string_view::npos; at = log.find(unit, at + unit.size())) {
+    std::size_t begin = at;
+    while (begin > 0 && is_digit(log[begin - 1])) --begin;
+    std::uint32_t value = 0;
+    if (std::from_chars(log.data() + begin, log.data() + at, value).ec == std::errc{}) use(value);
+  }
+}
+
+std::uint32_t sum(std::string_view log, std::string_view unit) noexcept {
+  std::uint32_t total = 0;
+  for_each_number_before(log, unit, [&](std::uint32_t value) { total += value; });
+  return total;
+}
+
+std::uint32_t largest(std::string_view log, std::string_view unit) noexcept {
+  std::uint32_t most = 0;
+  for_each_number_before(log, unit, [&](std::uint32_t value) { most = std::max(most, value); });
+  return most;
+}
+
+}  // namespace
+
+Resources parse_resources(std::string_view log) noexcept {
+  return {.registers = largest(log, " registers"),
+          .stack_bytes = sum(log, " bytes stack frame"),
+          .spill_bytes = sum(log, " bytes spill stores") + sum(log, " bytes spill loads"),
+          .shared_bytes = largest(log, " bytes smem")};
+}
+
+}  // namespace jitsoftmax::jit

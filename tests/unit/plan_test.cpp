@@ -1,0 +1,237 @@
+// Promise: the plan is legal, depends on problem and architecture alone, and turns rows into a
+// launch that covers them exactly.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plan/candidates.hpp"
+#include "plan/choice.hpp"
+#include "plan/launch.hpp"
+
+using namespace jitsoftmax;
+
+namespace {
+
+constexpr Arch hopper{9, 0, 0};
+constexpr std::pair<DType, DType> type_pairs[] = {
+    {DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32},  {DType::f64, DType::f64},
+    {DType::f16, DType::f32}, {DType::bf16, DType::f32},  {DType::f32, DType::bf16}, {DType::f32, DType::f16}};
+
+template <class Body>
+std::string error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Rows over real memory, so that pointers can be compared.
+struct Memory {
+  std::vector<double> in = std::vector<double>(64);
+  std::vector<double> out = std::vector<double>(64);
+  [[nodiscard]] Rows rows(std::int64_t count) { return {.out = out.data(), .in = in.data(), .count = count}; }
+};
+
+}  // namespace
+
+TEST_CASE("a specialization has one readable spelling") {
+  const plan::Specialization s{.family = plan::Family::registers,
+                               .config = {.threads = 512, .vector = 4, .elements = 8, .aligned = true, .shared = 128},
+                               .cols = 4096,
+                               .in = DType::f32,
+                               .out = DType::bf16,
+                               .op = Op::log_softmax};
+  CHECK(plan::name_expression(s) ==
+        "registers<Config{.threads=512,.rows=1,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,"
+        "bf16,LogSoftmax>");
+  plan::Specialization runtime = s;
+  runtime.cols = 0;
+  CHECK(contains(plan::name_expression(runtime), ",Runtime,"));
+}
+
+TEST_CASE("every choice is legal and its last specialization takes any rows") {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t n = 1; n <= 2100; ++n) lengths.push_back(n);
+  for (std::int64_t n = 4096; n <= (std::int64_t{1} << 33); n *= 2)
+    lengths.insert(lengths.end(), {n - 1, n, n + 1, n + n / 2});
+  for (const auto& [in, out] : type_pairs) {
+    for (const Layout layout : {Layout::contiguous, Layout::strided}) {
+      for (const std::int64_t cols : lengths) {
+        const Problem problem{.cols = cols, .in = in, .out = out, .layout = layout};
+        const plan::Bundle bundle = plan::choose(problem, hopper);
+        CAPTURE(plan::describe(problem));
+        REQUIRE_FALSE(bundle.empty());
+        for (const plan::Specialization& s : bundle) {
+          CAPTURE(plan::name_expression(s));
+          REQUIRE(plan::illegal(s) == "");
+          REQUIRE((s.cols == 0 || s.cols == cols));
+          // The bits of a row must not depend on which of the bundle runs.
+          REQUIRE(s.family == bundle.front().family);
+          REQUIRE(s.config.threads == bundle.front().config.threads);
+          REQUIRE(s.config.vector == bundle.front().config.vector);
+          REQUIRE(s.config.elements == bundle.front().config.elements);
+        }
+        const auto odd_address = static_cast<std::uintptr_t>(0x10000 + size_of(in) * size_of(out));
+        const Rows worst{.out = reinterpret_cast<void*>(odd_address),
+                         .in = reinterpret_cast<void*>(odd_address),
+                         .count = 3,
+                         .out_stride = cols + 1,
+                         .in_stride = cols + 1};
+        REQUIRE(plan::accepts(bundle[plan::select(bundle, worst)], worst));
+      }
+    }
+  }
+}
+
+TEST_CASE("aligned rows get the aligned kernel, a shifted pointer or an odd stride does not") {
+  const plan::Bundle bundle = plan::choose({.cols = 4096}, hopper);
+  alignas(16) char memory[32] = {};
+  Rows rows{.out = memory, .in = memory, .count = 8, .out_stride = 4096, .in_stride = 4096};
+  CHECK(bundle[plan::select(bundle, rows)].config.aligned);
+  rows.in = memory + 4;
+  CHECK_FALSE(bundle[plan::select(bundle, rows)].config.aligned);
+  rows.in = memory;
+  rows.out = memory + 8;
+  CHECK_FALSE(bundle[plan::select(bundle, rows)].config.aligned);
+  rows.out = memory;
+  rows.out_stride = 4097;
+  CHECK_FALSE(bundle[plan::select(bundle, rows)].config.aligned);
+}
+
+TEST_CASE("the lesson's versions and hand-made points are reachable, impossible ones say why") {
+  const Problem problem{.cols = 4096};
+  const auto point = [&](const Variant& variant) { return plan::choose(problem, hopper, variant).back(); };
+  CHECK(point({.name = "v0"}).config.threads == 1);
+  CHECK_FALSE(point({.name = "v1"}).config.blocked);
+  CHECK(point({.name = "v1"}).config.vector == 1);
+  CHECK(point({.name = "v2"}).config.vector == 4);
+  CHECK(point({.name = "v3"}).family == plan::Family::registers);
+  CHECK(point({.name = "v4"}).config.persistent);
+  CHECK(point({.name = "safe3"}).family == plan::Family::safe);
+  CHECK(point({.name = "generic"}).cols == 0);
+  const plan::Specialization custom = point({.family = "registers", .threads = 256, .vector = 2, .elements = 16});
+  CHECK(custom.config.threads == 256);
+  CHECK(custom.config.vector == 2);
+  CHECK(custom.config.elements == 16);
+
+  CHECK(contains(error_of([&] { point({.name = "v9"}); }), "known: generic safe3 v0 v1 v2 v3 v4"));
+  CHECK(contains(error_of([&] { point({.family = "butterfly"}); }), "is no family"));
+  CHECK(contains(error_of([&] { point({.family = "registers", .threads = 32, .elements = 4}); }), "does not fit"));
+  CHECK(contains(error_of([&] { point({.threads = 144}); }), "multiple of 32"));
+  CHECK(contains(error_of([&] { point({.vector = 8}); }), "16 bytes"));
+  CHECK(contains(error_of([&] { point({.family = "strided"}); }), "strided"));
+  CHECK(contains(error_of([] { (void)plan::choose({.cols = 1 << 20}, hopper, {.name = "v3"}); }), "does not fit"));
+  CHECK(contains(error_of([] { (void)plan::choose({.cols = 64, .layout = Layout::strided}, hopper, {.name = "v1"}); }),
+                 "neighbours"));
+}
+
+TEST_CASE("a grid covers any number of rows with legal dimensions and few blocks to spare") {
+  std::mt19937_64 random(20260101);
+  const Problem problem{.cols = 4};
+  const plan::Specialization s = plan::choose(problem, hopper).front();
+  std::vector<std::int64_t> counts{1, 2, 65535, 65536, 65537, 131071, 2'200'000'000, std::int64_t{1} << 40};
+  for (int i = 0; i < 1000; ++i) counts.push_back(1 + static_cast<std::int64_t>(random() >> (20 + random() % 40)));
+  for (const std::int64_t count : counts) {
+    CAPTURE(count);
+    const plan::Geometry grid = plan::geometry(s, {.count = count}, 264);
+    REQUIRE(grid.grid_x >= 1);
+    REQUIRE(grid.grid_x <= 2147483647U);
+    REQUIRE(grid.grid_y >= 1);
+    REQUIRE(grid.grid_y <= 65535);
+    const std::int64_t blocks = static_cast<std::int64_t>(grid.grid_x) * grid.grid_y;
+    REQUIRE(blocks * s.config.rows >= count);
+    REQUIRE((blocks - grid.grid_y) * s.config.rows < count);
+    REQUIRE(grid.block == static_cast<unsigned>(s.config.threads * s.config.rows));
+  }
+  const plan::Specialization v4 = plan::choose({.cols = 4096}, hopper, {.name = "v4"}).front();
+  CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid_x == 264);
+  CHECK(plan::geometry(v4, {.count = 7}, 264).grid_x == 7);
+}
+
+TEST_CASE("sizes, strides and pointers that cannot be served are argument errors that say what is wrong") {
+  Memory memory;
+  const Problem problem{.cols = 5};
+  const auto why = [&](const Problem& p, const Rows& rows) {
+    return error_of([&] {
+      plan::check(p);
+      (void)plan::check(p, rows);
+    });
+  };
+  const Rows good = memory.rows(3);
+  CHECK(why(problem, good) == "");
+  CHECK(contains(why({.cols = -1}, good), "negative"));
+  CHECK(contains(why(problem, memory.rows(-1)), "negative"));
+  CHECK(contains(why({.cols = 5, .in = DType::f64, .out = DType::f32}, good), "types"));
+  CHECK(contains(why({.cols = 5, .in = DType::f16, .out = DType::bf16}, good), "types"));
+  CHECK(contains(why({.cols = 5, .in = static_cast<DType>(77)}, good), "enumeration"));
+
+  Rows rows = good;
+  rows.in_stride = 4;
+  CHECK(contains(why(problem, rows), "in_stride is 4"));
+  rows = good;
+  rows.out_stride = -8;
+  CHECK(contains(why(problem, rows), "negative"));
+  rows = good;
+  rows.inner = 3;
+  CHECK(contains(why(problem, rows), "strided"));
+  CHECK(why({.cols = 5, .layout = Layout::strided}, rows) == "");
+  rows.count = 4;
+  CHECK(contains(why({.cols = 5, .layout = Layout::strided}, rows), "multiple"));
+  rows = good;
+  rows.in = nullptr;
+  CHECK(contains(why(problem, rows), "in is null"));
+  rows = good;
+  rows.out = reinterpret_cast<char*>(memory.out.data()) + 2;
+  CHECK(contains(why(problem, rows), "not aligned"));
+  rows = good;
+  rows.count = std::numeric_limits<std::int64_t>::max() / 2;
+  CHECK(contains(why(problem, rows), "overflow"));
+}
+
+TEST_CASE("no rows and no columns are a success with null pointers") {
+  CHECK(plan::check(Problem{.cols = 5}, Rows{}).count == 0);
+  CHECK(plan::check(Problem{.cols = 0}, Rows{.count = 7}).count == 7);
+}
+
+TEST_CASE("in place and separate buffers are served, partial overlap is not") {
+  Memory memory;
+  const Problem problem{.cols = 5};
+  float* const base = reinterpret_cast<float*>(memory.in.data());
+  const auto overlap_error = [&](const Problem& p, const Rows& rows) {
+    return contains(error_of([&] { (void)plan::check(p, rows); }), "overlap");
+  };
+  CHECK_FALSE(overlap_error(problem, {.out = base, .in = base, .count = 4}));
+  CHECK_FALSE(overlap_error(problem, {.out = base + 20, .in = base, .count = 4}));
+  CHECK_FALSE(overlap_error(problem, {.out = base, .in = base + 20, .count = 4}));
+  CHECK(overlap_error(problem, {.out = base + 19, .in = base, .count = 4}));
+  CHECK(overlap_error(problem, {.out = base, .in = base + 19, .count = 4}));
+  CHECK(overlap_error(problem, {.out = base + 1, .in = base, .count = 1}));
+  CHECK(overlap_error(problem, {.out = base, .in = base, .count = 4, .out_stride = 6}));
+  CHECK_FALSE(overlap_error(problem, {.out = base, .in = base, .count = 1, .out_stride = 6}));
+  // Two halves of one matrix, side by side.
+  CHECK_FALSE(overlap_error(problem, {.out = base + 5, .in = base, .count = 4, .out_stride = 10, .in_stride = 10}));
+  CHECK_FALSE(overlap_error(problem, {.out = base, .in = base + 5, .count = 4, .out_stride = 10, .in_stride = 10}));
+  CHECK(overlap_error(problem, {.out = base + 4, .in = base, .count = 4, .out_stride = 10, .in_stride = 10}));
+  CHECK(overlap_error(problem, {.out = base + 6, .in = base, .count = 4, .out_stride = 10, .in_stride = 10}));
+  CHECK(overlap_error({.cols = 5, .in = DType::f32, .out = DType::f16}, {.out = base, .in = base, .count = 4}));
+}
+
+TEST_CASE("architectures are read as NVRTC writes them") {
+  CHECK(Arch::parse("sm_90") == Arch{9, 0, 0});
+  CHECK(Arch::parse("sm_90a") == Arch{9, 0, 'a'});
+  CHECK(Arch::parse("sm_100f") == Arch{10, 0, 'f'});
+  CHECK(Arch::parse("sm_121").name() == "sm_121");
+  for (const char* wrong : {"", "90", "sm_", "sm_9", "sm_90b", "sm_9000", "compute_90", "sm_90aa", "sm_-90"}) {
+    CAPTURE(wrong);
+    CHECK(contains(error_of([&] { (void)Arch::parse(wrong); }), "architecture"));
+  }
+}

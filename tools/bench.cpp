@@ -1,0 +1,120 @@
+// `jitsoftmax bench`: kernels beside a copy of the same bytes.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <jitsoftmax/engine.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench_case.hpp"
+#include "bench_report.hpp"
+#include "commands.hpp"
+#include "cuda/device.hpp"
+#include "exit_code.hpp"
+#include "interrupt.hpp"
+#include "options.hpp"
+#include "output_file.hpp"
+#include "plan/candidates.hpp"
+#include "shapes.hpp"
+
+namespace jitsoftmax::tools {
+namespace {
+
+constexpr std::int64_t default_elements = std::int64_t{1} << 26;  // of a shape without a number of rows
+
+struct BenchRequest {
+  std::string shapes;
+  std::string json;
+  std::string csv;
+  int device = 0;
+  BenchOptions measuring;
+  EngineOptions engine;
+};
+
+// One engine a contender: a variant is an option of an engine.
+struct Contenders {
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<Contender> list;
+
+  void add(const std::string& name, Options options, const Variant& variant) {
+    options.variant = variant;
+    engines.push_back(std::make_unique<Engine>(std::move(options)));
+    list.push_back({name, engines.back().get()});
+  }
+};
+
+Contenders contenders(const BenchRequest& request) {
+  Options options = request.engine.options();
+  options.device = Device::cuda(request.device);
+  Contenders result;
+  const Variant& given = request.engine.variant;
+  const bool all = given.name == "all";
+  if (all || given.name == "best" || given.empty()) result.add("best", options, {});
+  if (all) {
+    for (const std::string& name : plan::variant_names()) {
+      Variant variant;
+      variant.name = name;
+      result.add(name, options, variant);
+    }
+  }
+  if (result.list.empty()) result.add(given.name.empty() ? "given" : given.name, options, given);
+  return result;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  OutputFile(path).write({std::as_bytes(std::span(text))});
+}
+
+int run_bench(const BenchRequest& request) {
+  const InterruptScope interrupts;
+  const std::vector<ShapeLine> shapes = read_shapes(request.shapes);
+  const cuda::PrimaryContext context(request.device);
+  const cuda::ContextScope current(context.context());
+  Contenders competing = contenders(request);
+  const Options options = request.engine.options();
+  jit::Compiler compiler(options.nvrtc, options.log);
+  const tune::Instruments instruments(compiler, cuda::architecture(context.device()));
+
+  BenchReport report = describe_machine(context, compiler);
+  std::fputs(header_text(report).c_str(), stdout);
+  bool wrong = false;
+  for (const ShapeLine& shape : shapes) {
+    stop_if_interrupted();
+    if (shape.problem.cols == 0) continue;
+    const std::int64_t rows = shape.rows.value_or(std::max<std::int64_t>(1, default_elements / shape.problem.cols));
+    if (rows == 0) continue;
+    report.cases.push_back(bench(context, instruments, shape.problem, rows, competing.list, request.measuring));
+    std::fputs(case_text(report.cases.back()).c_str(), stdout);
+    std::fflush(stdout);
+    for (const Measured& measured : report.cases.back().kernels) {
+      wrong = wrong || (measured.verdict && measured.verdict->wrong > 0);
+    }
+  }
+  write_file(request.json, to_json(report));
+  write_file(request.csv, to_csv(report));
+  if (wrong) throw Failure(exit_code::wrong, "a kernel's result is wrong; it was not timed");
+  return exit_code::done;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Action& action) {
+  const auto request = std::make_shared<BenchRequest>();
+  CLI::App& command = *program.add_subcommand(
+      "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, all or one)");
+  command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->required()->type_name("FILE");
+  command.add_option("--json", request->json, "Write all figures to this file")->type_name("FILE");
+  command.add_option("--csv", request->csv, "Write the table to this file")->type_name("FILE");
+  command.add_option("--gpu", request->device, "Ordinal of the GPU")->capture_default_str();
+  command.add_option("--rounds", request->measuring.rounds, "Interleaved rounds; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  request->engine.add_to(command);
+  command.callback([request, &action] { action = [request] { return run_bench(*request); }; });
+}
+
+}  // namespace jitsoftmax::tools
