@@ -16,7 +16,7 @@
 
 #include "temporary_directory.hpp"
 
-namespace test {
+namespace jitsoftmax::testing {
 
 struct Outcome {
   int code = -1;  // 128 + signal where one ended it
@@ -84,4 +84,4 @@ class Program {
 
 inline bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-}  // namespace test
+}  // namespace jitsoftmax::testing

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace test {
+namespace jitsoftmax::testing {
 
 // Removed with all that it holds.
 class TemporaryDirectory {
@@ -53,4 +53,4 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace test
+}  // namespace jitsoftmax::testing

@@ -57,7 +57,7 @@ std::vector<std::string> compile_all(jit::Compiler& compiler, const std::vector<
 }  // namespace
 
 TEST_CASE("every architecture compiles every family and every pair of types") {
-  jit::Compiler compiler = test::compiler_or_skip();
+  jit::Compiler compiler = testing::compiler_or_skip();
   std::vector<Item> items;
   for (const Arch& arch : compiler.architectures()) {
     for (const auto& [in, out] : type_pairs) {
@@ -80,7 +80,7 @@ TEST_CASE("every architecture compiles every family and every pair of types") {
 }
 
 TEST_CASE("nothing that is chosen uses local memory") {
-  jit::Compiler compiler = test::compiler_or_skip();
+  jit::Compiler compiler = testing::compiler_or_skip();
   const Arch arch{9, 0, 0};
   std::vector<Item> items;
   const auto add = [&](const Problem& problem, const Variant& variant) {

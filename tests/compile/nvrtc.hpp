@@ -7,7 +7,7 @@
 
 #include "jit/compiler.hpp"
 
-namespace jitsoftmax::test {
+namespace jitsoftmax::testing {
 
 constexpr int skipped = 77;  // ctest's SKIP_RETURN_CODE
 
@@ -24,4 +24,4 @@ inline jit::Compiler compiler_or_skip() {
   return jit::Compiler(nvrtc_path(), {});
 }
 
-}  // namespace jitsoftmax::test
+}  // namespace jitsoftmax::testing

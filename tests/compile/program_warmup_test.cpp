@@ -17,25 +17,26 @@ namespace {
 
 using namespace jitsoftmax;
 using namespace jitsoftmax::tools;
-using test::mentions;
-using test::Outcome;
+using jitsoftmax::testing::mentions;
+using jitsoftmax::testing::Outcome;
 
 struct Bench {
-  test::TemporaryDirectory directory;
+  jitsoftmax::testing::TemporaryDirectory directory;
   std::string shapes = directory / "shapes.txt";
   std::string cache = directory / "cache";
 
   Bench() {
-    test::write_file(shapes, "128 f32\n77 bf16->f32 32 log_softmax\n");
+    jitsoftmax::testing::write_file(shapes, "128 f32\n77 bf16->f32 32 log_softmax\n");
     // Skipped, not failed, where there is no NVRTC; one that is there and does not work is a failure.
-    test::TemporaryDirectory probe;
-    const Outcome outcome = test::Program(probe, {"warmup", "--shapes", shapes, "--arch", "sm_90"}).wait();
+    jitsoftmax::testing::TemporaryDirectory probe;
+    const Outcome outcome =
+        jitsoftmax::testing::Program(probe, {"warmup", "--shapes", shapes, "--arch", "sm_90"}).wait();
     if (outcome.code == 3) std::exit(77);
   }
 
   Outcome run(const std::vector<std::string>& arguments,
               const std::map<std::string, std::string>& environment = {}) const {
-    return test::Program(directory, arguments, environment).wait();
+    return jitsoftmax::testing::Program(directory, arguments, environment).wait();
   }
   nlohmann::json warmup(const std::string& archs, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments{"warmup", "--shapes", shapes, "--arch", archs, "--json"};
@@ -88,7 +89,7 @@ TEST_CASE("what fails is named, the rest is compiled, and the exit code is 1") {
 
 TEST_CASE("a cache that cannot be used ends a warmup with 4, and does not stop a run") {
   const Bench bench;
-  test::write_file(bench.cache, "a file where the directory should be");
+  jitsoftmax::testing::write_file(bench.cache, "a file where the directory should be");
   const Outcome outcome = bench.run({"warmup", "--shapes", bench.shapes, "--arch", "sm_90"});
   CHECK(outcome.code == 4);
   CHECK(mentions(outcome.err, bench.cache));
@@ -147,10 +148,11 @@ TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun co
   const Bench bench;
   std::string text;
   for (int cols = 32; cols <= 512; cols += 32) text += std::to_string(cols) + " f32\n";
-  test::write_file(bench.shapes, text);
+  jitsoftmax::testing::write_file(bench.shapes, text);
   const auto total = bench.warmup("sm_90", {"--dry-run"}).at("to_compile").get<std::size_t>();
   {
-    test::Program program(bench.directory, {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "1"});
+    jitsoftmax::testing::Program program(bench.directory,
+                                         {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "1"});
     while (!std::filesystem::exists(bench.cache)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     program.signal(SIGINT);
     const Outcome outcome = program.wait();

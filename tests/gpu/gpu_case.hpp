@@ -46,8 +46,8 @@ class GpuCase {
     rows.inner = inner;
   }
 
-  Rows rows;                    // strides, scale: set before fill(); pointers are set here
-  std::int64_t in_offset = 0;   // elements from an address that is aligned to 256 bytes
+  Rows rows;                   // strides, scale: set before fill(); pointers are set here
+  std::int64_t in_offset = 0;  // elements from an address that is aligned to 256 bytes
   std::int64_t out_offset = 0;
   bool in_place = false;
   MaskedRows masked = MaskedRows::nan;

@@ -31,11 +31,11 @@ std::string dictionary_of(const std::string& descr, const std::string& shape, co
 }
 
 struct Files {
-  test::TemporaryDirectory directory;
+  jitsoftmax::testing::TemporaryDirectory directory;
   std::string path = directory / "x.npy";
 
   npy::Array read(const std::string& bytes) const {
-    test::write_file(path, bytes);
+    jitsoftmax::testing::write_file(path, bytes);
     return npy::read(path);
   }
 
@@ -96,7 +96,7 @@ TEST_CASE("a header that is too long for version 1.0 is written as version 2.0")
   npy::Array array(npy::Header{DType::f32, npy::Shape(30000, 1)});
   std::memset(array.bytes().data(), 0, array.bytes().size());
   npy::write(OutputFile(files.path), array);
-  CHECK(test::read_file(files.path)[6] == '\x02');
+  CHECK(jitsoftmax::testing::read_file(files.path)[6] == '\x02');
   CHECK(npy::read(files.path).header.shape == array.header.shape);
 }
 

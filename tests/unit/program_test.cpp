@@ -19,8 +19,8 @@ namespace {
 
 using namespace jitsoftmax;
 using namespace jitsoftmax::tools;
-using test::mentions;
-using test::Outcome;
+using jitsoftmax::testing::mentions;
+using jitsoftmax::testing::Outcome;
 
 template <typename T>
 void save(const std::string& path, DType dtype, const npy::Shape& shape, const std::vector<T>& values) {
@@ -41,7 +41,7 @@ std::vector<T> load(const std::string& path, DType dtype, const npy::Shape& shap
 }
 
 struct Bench {
-  test::TemporaryDirectory directory;
+  jitsoftmax::testing::TemporaryDirectory directory;
   std::string in = directory / "in.npy";
   std::string out = directory / "out.npy";
 
@@ -53,7 +53,7 @@ struct Bench {
   Outcome run(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment = {},
               rlim_t limit = RLIM_INFINITY) const {
     environment.try_emplace("JITSOFTMAX_NVRTC", directory / "no-libnvrtc.so");
-    return test::Program(directory, arguments, environment, limit).wait();
+    return jitsoftmax::testing::Program(directory, arguments, environment, limit).wait();
   }
 };
 
@@ -85,7 +85,7 @@ TEST_CASE("help and version are answers, not errors") {
 TEST_CASE("results that standard output does not take are an error") {
   const Bench bench;
   CHECK(bench.run({"--version"}, {}, 0).code == 1);
-  test::write_file(bench.directory / "shapes.txt", "8 f32\n");
+  jitsoftmax::testing::write_file(bench.directory / "shapes.txt", "8 f32\n");
   CHECK(bench.run({"warmup", "--shapes", bench.directory / "shapes.txt", "--arch", "sm_90", "--dry-run"}, {}, 0).code ==
         1);
 }
@@ -202,7 +202,7 @@ TEST_CASE("without NVRTC the CPU computes all the same; asking for an architectu
   CHECK(host.code == 0);
   CHECK_FALSE(mentions(host.out, "compiled"));
 
-  test::write_file(bench.directory / "shapes.txt", "8 f32\n");
+  jitsoftmax::testing::write_file(bench.directory / "shapes.txt", "8 f32\n");
   CHECK(bench.run({"warmup", "--shapes", bench.directory / "shapes.txt", "--arch", "sm_90"}).code == 3);
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("a GPU that is asked for and is not there ends with 5") {
 TEST_CASE("a shapes file with a bad line is named with the line") {
   const Bench bench;
   const std::string shapes = bench.directory / "shapes.txt";
-  test::write_file(shapes, "8 f32\n9 f33\n");
+  jitsoftmax::testing::write_file(shapes, "8 f32\n9 f33\n");
   const Outcome outcome = bench.run({"warmup", "--shapes", shapes, "--arch", "sm_90"});
   CHECK(outcome.code == 2);
   CHECK(mentions(outcome.err, shapes + ":2: 'f33'"));
@@ -230,7 +230,7 @@ TEST_CASE("a dry run needs no compiler, counts each kernel once, and writes noth
   const Bench bench;
   const std::string shapes = bench.directory / "shapes.txt";
   const auto to_compile = [&](const std::string& text, const std::string& archs) {
-    test::write_file(shapes, text);
+    jitsoftmax::testing::write_file(shapes, text);
     const Outcome outcome = bench.run({"warmup", "--shapes", shapes, "--arch", archs, "--dry-run", "--json"});
     REQUIRE(outcome.code == 0);
     return nlohmann::json::parse(outcome.out).at("to_compile").get<int>();
@@ -247,9 +247,9 @@ TEST_CASE("a dry run needs no compiler, counts each kernel once, and writes noth
 TEST_CASE("the output may be the input, a new file, or behind a symbolic link") {
   const Bench bench;
   const std::vector<float> expected{0.25F, 0.75F, 0.75F, 0.25F};
-  const std::string original = test::read_file(bench.in);
+  const std::string original = jitsoftmax::testing::read_file(bench.in);
   std::filesystem::create_symlink("real.npy", bench.directory / "link.npy");
-  test::write_file(bench.directory / "real.npy", "old");
+  jitsoftmax::testing::write_file(bench.directory / "real.npy", "old");
   ::chmod((bench.directory / "real.npy").c_str(), 0640);
   REQUIRE(bench.run({"run", bench.in, "-o", bench.directory / "link.npy"}).code == 0);
   CHECK(std::filesystem::is_symlink(bench.directory / "link.npy"));
@@ -265,13 +265,13 @@ TEST_CASE("the output may be the input, a new file, or behind a symbolic link") 
 TEST_CASE("an output that cannot be written leaves no trace, and what was there stays") {
   const Bench bench;
   save<float>(bench.in, DType::f32, {1000, 100}, std::vector<float>(100000));
-  test::write_file(bench.out, "precious");
+  jitsoftmax::testing::write_file(bench.out, "precious");
   const std::size_t files = bench.directory.file_count();
   const Outcome full = bench.run({"run", bench.in, "-o", bench.out}, {}, 100000);
   CHECK(full.code == 1);
   CHECK(is_error_line(full.err));
   CHECK(mentions(full.err, "cannot write '" + bench.out + "'"));
-  CHECK(test::read_file(bench.out) == "precious");
+  CHECK(jitsoftmax::testing::read_file(bench.out) == "precious");
   CHECK(bench.directory.file_count() == files + 2);  // what the program said
 
   const Outcome nowhere = bench.run({"run", bench.in, "-o", bench.directory / "no/such/out.npy"});
@@ -284,7 +284,7 @@ TEST_CASE("a signal ends a run that waits for its input, with the signal's code 
   const std::string fifo = bench.directory / "fifo.npy";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   for (const int signal : {SIGINT, SIGTERM}) {
-    test::Program program(bench.directory, {"run", fifo, "-o", bench.out});
+    jitsoftmax::testing::Program program(bench.directory, {"run", fifo, "-o", bench.out});
     // Opened for writing once the program reads from it, so that it is past its start-up.
     const int writer = ::open(fifo.c_str(), O_WRONLY);
     REQUIRE(writer >= 0);
@@ -303,8 +303,8 @@ TEST_CASE("an array may come through a pipe") {
   const Bench bench;
   const std::string fifo = bench.directory / "fifo.npy";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-  test::Program program(bench.directory, {"run", fifo, "-o", bench.out, "--device", "host"});
-  test::write_file(fifo, test::read_file(bench.in));
+  jitsoftmax::testing::Program program(bench.directory, {"run", fifo, "-o", bench.out, "--device", "host"});
+  jitsoftmax::testing::write_file(fifo, jitsoftmax::testing::read_file(bench.in));
   CHECK(program.wait().code == 0);
   check_near(load<float>(bench.out, DType::f32, {2, 2}), {0.25F, 0.75F, 0.75F, 0.25F});
 }

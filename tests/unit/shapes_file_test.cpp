@@ -88,9 +88,9 @@ TEST_CASE("an error names the file, the line and the word") {
 TEST_CASE("a file without a shape, or that is not there, is an error") {
   CHECK(mentions(refusal("# nothing\n\n"), "no shape"));
   CHECK(mentions(refusal(""), "no shape"));
-  const test::TemporaryDirectory directory;
+  const jitsoftmax::testing::TemporaryDirectory directory;
   CHECK_THROWS_WITH_AS(read_shapes(directory / "missing.txt"), doctest::Contains("missing.txt"), Failure);
   CHECK_THROWS_AS(read_shapes(directory.path()), Failure);
-  test::write_file(directory / "s.txt", "8 f32\n9 x\n");
+  jitsoftmax::testing::write_file(directory / "s.txt", "8 f32\n9 x\n");
   CHECK_THROWS_WITH_AS(read_shapes(directory / "s.txt"), doctest::Contains("s.txt:2: 'x'"), Failure);
 }
