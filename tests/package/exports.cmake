@@ -1,0 +1,26 @@
+# cmake -DNM=nm -DLIBRARY=libjitsoftmax.so -P exports.cmake
+# Fails if the shared library exports a name that is not its own: another library's symbols in it
+# would take the place of the host program's, or the other way round.
+execute_process(COMMAND "${NM}" -D -C --defined-only "${LIBRARY}" OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" lines "${table}")
+set(own 0)
+set(foreign "")
+foreach(line IN LISTS lines)
+  # "0000000000012345 T jitsoftmax::Engine::stats() const"
+  string(REGEX REPLACE "^[0-9a-f]+ [A-Za-z] " "" name "${line}")
+  if(name MATCHES "^((vtable|typeinfo|typeinfo name) for )?jitsoftmax::|^jitsoftmax_")
+    math(EXPR own "${own} + 1")
+  else()
+    string(APPEND foreign "\n  ${name}")
+  endif()
+endforeach()
+if(foreign)
+  message(FATAL_ERROR "${LIBRARY} exports names that are not its own (see src/exports.map):${foreign}")
+endif()
+foreach(name "jitsoftmax_create" "jitsoftmax::Engine::prepare(" "typeinfo for jitsoftmax::Error")
+  string(FIND "${table}" "${name}" position)
+  if(position EQUAL -1)
+    message(FATAL_ERROR "${LIBRARY} does not export ${name}")
+  endif()
+endforeach()
+message(STATUS "${own} names are exported, all of them its own")
