@@ -88,14 +88,15 @@ std::vector<Problem> all_types() {
 
 std::vector<NamedKernel> runtime_kernels(const Problem& problem) {
   if (problem.layout == Layout::strided) return {runtime(problem, "strided", {})};
+  const int vector = plan::widest_vector(problem);
   std::vector<NamedKernel> kernels;
   for (const std::string& name : plan::variant_names()) {
+    if (name == "v3" && !plan::registers_config(problem, vector)) continue;
     Variant variant;
     variant.name = name;
     kernels.push_back(runtime(problem, name, variant));
   }
   // Several rows a block, in the families that the named variants give a block a row.
-  const int vector = plan::widest_vector(problem);
   kernels.push_back(runtime(problem, "safe, rows of 8 threads", by_hand("safe", 8, vector)));
   kernels.push_back(runtime(problem, "looped, rows of 4 threads", by_hand("looped", 4, vector)));
   kernels.push_back(runtime(problem, "looped, 2 rows of 64 threads", by_hand("looped", 64, vector)));
