@@ -30,7 +30,7 @@ Placement placement(const Problem& problem, std::int64_t turn) {
 }
 
 void serve(const Problem& types) {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   std::int64_t turn = 0;
   Problem problem = types;

@@ -42,7 +42,7 @@ void every_phase(const Sample& rows, const NamedKernel& kernel) {
 }
 
 TEST_CASE("every pair of alignments of input and output gives the same bits") {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   for (Problem problem : all_types()) {
     for (const std::int64_t cols : {5, 16, 79}) {
@@ -61,7 +61,7 @@ TEST_CASE("every pair of alignments of input and output gives the same bits") {
 }
 
 TEST_CASE("rows that are further apart than they are long leave the padding untouched") {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   for (Problem problem : all_types()) {
     problem.cols = 5;
@@ -74,7 +74,7 @@ TEST_CASE("rows that are further apart than they are long leave the padding unto
 }
 
 TEST_CASE("in place gives the same bits as out of place") {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   for (Problem problem : all_types()) {
     if (problem.in != problem.out) continue;
@@ -97,7 +97,7 @@ TEST_CASE("in place gives the same bits as out of place") {
 }
 
 TEST_CASE("the order of the threads changes no bit") {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   for (const std::int64_t cols : {33, 300}) {
     const Problem problem{.cols = cols};
@@ -112,7 +112,7 @@ TEST_CASE("the order of the threads changes no bit") {
 }
 
 TEST_CASE("more rows than one dimension of a small grid counts") {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   const Problem problem{.cols = 4};
   for (const std::int64_t many : {65535, 65536, 65537}) {

@@ -25,7 +25,7 @@ struct Scope {
 
 // Runs every kernel for the problem, also with its elements strided.
 void run_all(Problem problem, const Values& values, MaskedRows masked = MaskedRows::nan) {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   Sample rows = sample(problem, count, values, 1, masked);
   for (const Layout layout : {Layout::contiguous, Layout::strided}) {
     rows.problem.layout = layout;
@@ -159,7 +159,7 @@ TEST_CASE("a row's results add up to 1") {
       CHECK_MESSAGE(outcome.failure.empty(), outcome.failure);
       double sum = 0;
       for (std::int64_t col = 0; col < cols; ++col) sum += outcome.out.get(0, col);
-      CAPTURE(seed());
+      INFO("JITSOFTMAX_SEED=", seed());
       CAPTURE(cols);
       CHECK(std::abs(sum - 1) <= (type == DType::f32 ? 1e-6 : 1e-13));
     }

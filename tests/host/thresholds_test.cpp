@@ -44,7 +44,7 @@ void serve(const Problem& problem, std::mt19937_64& random) {
 }
 
 void serve(DType in, DType out) {
-  CAPTURE(seed());
+  INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
   for (const Problem& problem : threshold_problems()) {
     if (problem.in == in && problem.out == out) serve(problem, random);

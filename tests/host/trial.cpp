@@ -108,7 +108,7 @@ Outcome run(const Sample& sample, const plan::Bundle& bundle, const Placement& p
          << sample.scale << ", masked rows " << (sample.masked == MaskedRows::zero ? "zero" : "nan") << ", input phase "
          << place.in_phase << " gap " << place.in_gap << ", output phase " << place.out_phase << " gap "
          << place.out_gap << ", inner " << place.inner << (place.in_place ? ", in place" : "") << ": " << failure
-         << "; JITSOFTMAX_SEED=" << seed;
+         << "; order of the threads " << seed;
     failure = text.str();
   }
   return {std::move(failure), separate ? std::move(*separate) : std::move(in)};
