@@ -27,10 +27,13 @@ struct Place {
 };
 Place place();
 
-void sync_block();                                   // all threads of the block arrive, or it is an error
-unsigned shuffle_xor(unsigned bits, int lane_mask);  // all lanes of the warp arrive, or it is an error
-void shared_load(void* to, int offset, int bytes);   // bounds-checked
-void shared_store(int offset, const void* from, int bytes);
+// What the hardware would leave undefined is an error here: a thread that does not arrive, an access
+// outside the block's shared memory, a misaligned one, a race.
+void sync_block();
+unsigned long long shuffle_xor(unsigned long long bits, int lane_mask);
+void shared_load(void* to, int offset, int bytes, int alignment);
+void shared_store(int offset, const void* from, int bytes, int alignment);
+void require_aligned(const void* pointer, int bytes);
 
 }  // namespace cpu
 #endif
@@ -77,7 +80,8 @@ inline float shuffle_xor(float value, int lane_mask) {
 #if defined(__CUDACC__)
   return __shfl_xor_sync(0xffffffffu, value, lane_mask);
 #else
-  return __builtin_bit_cast(float, cpu::shuffle_xor(__builtin_bit_cast(unsigned, value), lane_mask));
+  const unsigned long long bits = __builtin_bit_cast(unsigned, value);
+  return __builtin_bit_cast(float, static_cast<unsigned>(cpu::shuffle_xor(bits, lane_mask)));
 #endif
 }
 
@@ -85,10 +89,7 @@ inline double shuffle_xor(double value, int lane_mask) {
 #if defined(__CUDACC__)
   return __shfl_xor_sync(0xffffffffu, value, lane_mask);
 #else
-  const auto bits = __builtin_bit_cast(unsigned long long, value);
-  const unsigned low = cpu::shuffle_xor(static_cast<unsigned>(bits), lane_mask);
-  const unsigned high = cpu::shuffle_xor(static_cast<unsigned>(bits >> 32), lane_mask);
-  return __builtin_bit_cast(double, static_cast<unsigned long long>(high) << 32 | low);
+  return __builtin_bit_cast(double, cpu::shuffle_xor(__builtin_bit_cast(unsigned long long, value), lane_mask));
 #endif
 }
 
@@ -104,7 +105,7 @@ class SharedArray {
 #if defined(__CUDACC__)
     value = *reinterpret_cast<const T*>(arena() + at(index));
 #else
-    cpu::shared_load(&value, at(index), static_cast<int>(sizeof(T)));
+    cpu::shared_load(&value, at(index), static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
 #endif
     return value;
   }
@@ -113,7 +114,7 @@ class SharedArray {
 #if defined(__CUDACC__)
     *reinterpret_cast<T*>(arena() + at(index)) = value;
 #else
-    cpu::shared_store(at(index), &value, static_cast<int>(sizeof(T)));
+    cpu::shared_store(at(index), &value, static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
 #endif
   }
 
@@ -147,7 +148,8 @@ Packet<T, width> load_wide(const T* from) {
     *reinterpret_cast<unsigned short*>(&packet) = *reinterpret_cast<const unsigned short*>(from);
   }
 #else
-  __builtin_memcpy(&packet, __builtin_assume_aligned(from, sizeof(packet)), sizeof(packet));
+  cpu::require_aligned(from, static_cast<int>(sizeof(packet)));
+  __builtin_memcpy(&packet, from, sizeof(packet));
 #endif
   return packet;
 }
@@ -166,7 +168,8 @@ void store_wide(T* to, const Packet<T, width>& packet) {
     *reinterpret_cast<unsigned short*>(to) = *reinterpret_cast<const unsigned short*>(&packet);
   }
 #else
-  __builtin_memcpy(__builtin_assume_aligned(to, sizeof(packet)), &packet, sizeof(packet));
+  cpu::require_aligned(to, static_cast<int>(sizeof(packet)));
+  __builtin_memcpy(to, &packet, sizeof(packet));
 #endif
 }
 

@@ -1,0 +1,160 @@
+#include "host/cases.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "plan/candidates.hpp"
+
+namespace jitsoftmax::host_test {
+namespace {
+
+constexpr Arch any_arch{9, 0, 0};
+constexpr std::int64_t longest_threshold = 1 << 16;  // beyond what a block's registers hold
+
+struct Types {
+  DType in;
+  DType out;
+};
+constexpr std::array<Types, 8> types{{{DType::f16, DType::f16},
+                                      {DType::bf16, DType::bf16},
+                                      {DType::f32, DType::f32},
+                                      {DType::f64, DType::f64},
+                                      {DType::f16, DType::f32},
+                                      {DType::bf16, DType::f32},
+                                      {DType::f32, DType::f16},
+                                      {DType::f32, DType::bf16}}};
+
+// What a kernel's code depends on most; within one layout only the number of warps grows.
+struct LayoutOfRow {
+  plan::Family family;
+  int rows;
+  int threads;   // of a row that shares a block
+  int elements;  // of a row that shares a block
+  bool one_warp;
+  friend bool operator==(const LayoutOfRow&, const LayoutOfRow&) = default;
+};
+
+LayoutOfRow layout(const plan::Specialization& s) {
+  const kernels::Config& c = s.config;
+  const bool shares = c.rows > 1;
+  return {s.family, c.rows, shares ? c.threads : 0, shares ? c.elements : 0, c.threads <= kernels::warp_size};
+}
+
+// Appends the lengths on both sides of every change, of rows that are multiples of `width` but not of
+// the double, or of any multiple if no access is wider.
+void append_thresholds(Problem problem, int width, bool widest, std::vector<Problem>& to) {
+  std::optional<plan::Specialization> last;
+  for (std::int64_t cols = width; cols <= longest_threshold; cols += widest ? width : 2 * width) {
+    problem.cols = cols;
+    const plan::Specialization now = chosen(problem).front();
+    const bool fewer_threads = last && last->config.threads > now.config.threads;
+    if (!last || layout(now) != layout(*last) || fewer_threads) {
+      if (last) {
+        to.push_back(problem);
+        to.back().cols = last->cols;
+      }
+      to.push_back(problem);
+    }
+    last = now;
+  }
+}
+
+NamedKernel runtime(const Problem& problem, std::string name, const Variant& variant) {
+  plan::Bundle bundle = plan::choose(problem, any_arch, variant);
+  for (plan::Specialization& s : bundle) s.cols = 0;
+  return {std::move(name), std::move(bundle)};
+}
+
+Variant by_hand(const char* family, int threads, int vector) {
+  Variant variant;
+  variant.family = family;
+  variant.threads = threads;
+  variant.vector = vector;
+  return variant;
+}
+
+}  // namespace
+
+std::vector<Problem> all_types() {
+  std::vector<Problem> problems;
+  for (const Types& pair : types) {
+    for (const Op op : {Op::softmax, Op::log_softmax})
+      problems.push_back({.cols = 0, .in = pair.in, .out = pair.out, .op = op});
+  }
+  return problems;
+}
+
+std::vector<NamedKernel> runtime_kernels(const Problem& problem) {
+  if (problem.layout == Layout::strided) return {runtime(problem, "strided", {})};
+  const int vector = plan::widest_vector(problem);
+  std::vector<NamedKernel> kernels;
+  for (const std::string& name : plan::variant_names()) {
+    if (name == "v3" && !plan::registers_config(problem, vector)) continue;
+    Variant variant;
+    variant.name = name;
+    kernels.push_back(runtime(problem, name, variant));
+  }
+  // Several rows a block, in the families that the named variants give a block a row.
+  kernels.push_back(runtime(problem, "safe, rows of 8 threads", by_hand("safe", 8, vector)));
+  kernels.push_back(runtime(problem, "looped, rows of 4 threads", by_hand("looped", 4, vector)));
+  kernels.push_back(runtime(problem, "looped, 2 rows of 64 threads", by_hand("looped", 64, vector)));
+  return kernels;
+}
+
+std::vector<Problem> threshold_problems() {
+  std::vector<Problem> problems;
+  int turn = 0;
+  for (const Types& pair : types) {
+    const int widest = plan::widest_vector({.cols = 1, .in = pair.in, .out = pair.out});
+    for (int width = 1; width <= widest; width *= 2) {
+      // The operations take turns: none of this depends on them.
+      const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
+      append_thresholds({.in = pair.in, .out = pair.out, .op = op}, width, width == widest, problems);
+    }
+    for (const std::int64_t cols : {1, 63, 64, 65}) {
+      const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
+      problems.push_back({.cols = cols, .in = pair.in, .out = pair.out, .op = op, .layout = Layout::strided});
+    }
+  }
+  return problems;
+}
+
+std::vector<Problem> special_problems() {
+  std::vector<Problem> problems;
+  for (const std::int64_t cols : {385, 512, 4096, 131072})
+    problems.push_back({.cols = cols, .in = DType::f16, .out = DType::f16});
+  problems.push_back({.cols = 512, .in = DType::bf16, .out = DType::bf16});
+  for (const std::int64_t cols : {2, 3, 4, 5, 33, 1023, 1024, 1025, 4096, 131072, 1 << 22})
+    problems.push_back({.cols = cols});
+  for (const std::int64_t cols : {3, 1025, 4096})
+    problems.push_back({.cols = cols, .in = DType::f64, .out = DType::f64});
+  return problems;
+}
+
+std::vector<NamedKernel> every_kernel(const Problem& problem) {
+  std::vector<NamedKernel> kernels = runtime_kernels(problem);
+  // How the registers family covers a row depends on its length: longer rows are not compiled.
+  if (problem.cols > longest_runtime_row) {
+    std::erase_if(kernels, [](const NamedKernel& k) { return k.bundle.front().family == plan::Family::registers; });
+  }
+  const std::vector<Problem> special = special_problems();
+  if (std::find(special.begin(), special.end(), problem) != special.end())
+    kernels.push_back({"built-in", chosen(problem)});
+  return kernels;
+}
+
+std::vector<Problem> mutation_problems() {
+  // A row in a part of a warp, rows of several warps, whole packets or not; both sides of the number
+  // of columns from which a strided row is shared by several warps.
+  return {{.cols = 7},
+          {.cols = 599},
+          {.cols = 600},
+          {.cols = 7, .layout = Layout::strided},
+          {.cols = 65, .layout = Layout::strided}};
+}
+
+plan::Bundle chosen(const Problem& problem) { return plan::choose(problem, any_arch); }
+
+}  // namespace jitsoftmax::host_test

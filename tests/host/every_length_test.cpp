@@ -1,0 +1,71 @@
+// Every family and named variant, with Runtime columns, serves every row length, type, operation and
+// alignment of input and output.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "host/cases.hpp"
+#include "host/launch.hpp"
+#include "host/seed.hpp"
+#include "host/trial.hpp"
+#include "plan/candidates.hpp"
+
+namespace jitsoftmax::host_test {
+namespace {
+
+constexpr std::int64_t count = 5;  // rows: not a multiple of any kernel's rows a block
+
+// Runs through all pairs of phases, and through packed rows and rows with gaps, as the lengths go on:
+// among 300 lengths each pair comes with many remainders of the length.
+Placement placement(const Problem& problem, std::int64_t turn) {
+  const int vector = plan::widest_vector(problem);
+  Placement place;
+  place.in_phase = turn % vector;
+  place.out_phase = turn / vector % vector;
+  const std::int64_t to_whole_vectors = (vector - problem.cols % vector) % vector;
+  // Every other round all rows of a buffer have the same phase; otherwise it changes from row to row.
+  place.in_gap = turn % 3 == 0 ? 1 + turn % 5 : to_whole_vectors;
+  place.out_gap = turn % 5 < 2 ? turn % 7 : to_whole_vectors;
+  return place;
+}
+
+void serve(const Problem& types) {
+  INFO("JITSOFTMAX_SEED=", seed());
+  std::mt19937_64 random(seed());
+  std::int64_t turn = 0;
+  Problem problem = types;
+  for (problem.cols = 1; problem.cols <= longest_runtime_row; ++problem.cols) {
+    problem.layout = Layout::contiguous;
+    const float scale = problem.cols % 4 == 0 ? 0.3f : 1.0f;
+    const Sample rows = random_sample(problem, count, random, scale);
+    for (const NamedKernel& kernel : runtime_kernels(problem)) {
+      const Outcome outcome = run(rows, kernel.bundle, placement(problem, turn++), seed());
+      CHECK_MESSAGE(outcome.failure.empty(), kernel.name << ": " << outcome.failure);
+    }
+    problem.layout = Layout::strided;
+    Placement place = placement(problem, turn++);
+    place.inner = problem.cols % 3 == 0 ? 1 : 5;
+    Sample middle = rows;
+    middle.problem = problem;
+    const Outcome outcome = run(middle, runtime_kernels(problem).front().bundle, place, seed());
+    CHECK_MESSAGE(outcome.failure.empty(), outcome.failure);
+  }
+  report_counts();
+}
+
+void serve(DType in, DType out) {
+  for (const Op op : {Op::softmax, Op::log_softmax}) serve({.cols = 0, .in = in, .out = out, .op = op});
+}
+
+// One test case a pair, so that each is a test of its own for ctest.
+TEST_CASE("f16 to f16") { serve(DType::f16, DType::f16); }
+TEST_CASE("bf16 to bf16") { serve(DType::bf16, DType::bf16); }
+TEST_CASE("f32 to f32") { serve(DType::f32, DType::f32); }
+TEST_CASE("f64 to f64") { serve(DType::f64, DType::f64); }
+TEST_CASE("f16 to f32") { serve(DType::f16, DType::f32); }
+TEST_CASE("bf16 to f32") { serve(DType::bf16, DType::f32); }
+TEST_CASE("f32 to f16") { serve(DType::f32, DType::f16); }
+TEST_CASE("f32 to bf16") { serve(DType::f32, DType::bf16); }
+
+}  // namespace
+}  // namespace jitsoftmax::host_test

@@ -1,0 +1,44 @@
+// What the mutation check runs: few kernels, but for every barrier and every bound of them a launch
+// that shows it. Exit code 1 if a kernel is wrong; the sanitizers end the process on their own.
+#include <iostream>
+#include <limits>
+#include <random>
+
+#include "host/cases.hpp"
+#include "host/trial.hpp"
+
+namespace {
+
+using namespace jitsoftmax;
+using namespace jitsoftmax::host_test;
+
+constexpr std::uint64_t seed = 1;
+
+void expect_right(const Sample& rows, const NamedKernel& kernel, const Placement& place) {
+  const Outcome outcome = run(rows, kernel.bundle, place, seed);
+  if (outcome.failure.empty()) return;
+  std::cerr << kernel.name << ": " << outcome.failure << "\n";
+  std::exit(1);
+}
+
+void check(const Problem& problem) {
+  constexpr std::int64_t count = 5;  // a part of a block, and several blocks a persistent block
+  std::mt19937_64 random(seed);
+  const Sample rows = random_sample(problem, count, random);
+  std::vector<NamedKernel> kernels = runtime_kernels(problem);
+  kernels.push_back({"built-in", chosen(problem)});
+  const std::int64_t inner = problem.layout == Layout::strided ? count : 1;
+  for (const NamedKernel& kernel : kernels) {
+    const std::int64_t vector = kernel.bundle.front().config.vector;
+    const std::int64_t aligned = (vector - problem.cols % vector) % vector;
+    expect_right(rows, kernel, {.in_gap = aligned, .out_gap = aligned, .inner = inner});
+    expect_right(rows, kernel, {.in_phase = 1, .out_phase = 2, .in_gap = 1, .inner = inner});
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const Problem& problem : mutation_problems()) check(problem);
+  return 0;
+}
