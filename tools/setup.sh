@@ -69,7 +69,7 @@ fetch_cuda() {
   rm -rf "$partial"
 }
 
-packages=(g++ cmake ninja-build pkg-config python3 libxxhash-dev libspdlog-dev libcli11-dev nlohmann-json3-dev doctest-dev)
+packages=(g++ cmake ninja-build pkg-config python3 libxxhash-dev libspdlog-dev libcli11-dev nlohmann-json3-dev doctest-dev libboost-context-dev)
 if find_toolkit; then
   install_packages "${packages[@]}"
   say "CUDA toolkit: $toolkit"

@@ -1,0 +1,40 @@
+// Kernels that read a row once: what all of them do, whatever holds the row between its one read and
+// its one write.
+#pragma once
+
+#include "row_group.cuh"
+
+namespace jitsoftmax::kernels {
+
+// Held takes this thread's packets of the row on construction, sums them up in partial(), and writes
+// the results in store().
+template <class Held, class Op, Config config, class Columns, class In, class Out>
+void softmax_with_one_read(const Arguments& arguments) {
+  using Real = accumulator<In>;
+  using Exp = Exponential<Out, Real>;
+  using Index = typename Columns::Index;
+  using Group = RowGroup<config, Columns, Real>;
+  const Group group;
+
+  const long long row = group.row(group.tile());
+  const bool live = row < arguments.rows;  // the last block can have rows to spare; it stays for the barriers
+  const Index cols = live ? Columns::count(arguments) : 0;
+  const In* in = static_cast<const In*>(arguments.in) + row * arguments.in_stride;
+  Out* out = static_cast<Out*>(arguments.out) + row * arguments.out_stride;
+  const auto cover = group.cover(in, cols);
+  const Real scale = arguments.scale;
+
+  Held body(group, in + cover.head, cover, scale);
+  typename Group::Edges edges;
+  group.load_edges(edges, in, cover, scale);
+
+  Partial<Real> part = body.partial();
+  if constexpr (Group::edges > 0) part = add_terms<Exp>(part, edges);
+  const Finish<Op, Exp, Real> finish(group.merge(part), arguments.zero_masked != 0);
+
+  body.store(group, out + cover.head, cover, finish);
+  for (Real& x : edges) x = finish(x);
+  group.store_edges(edges, out, cover);
+}
+
+}  // namespace jitsoftmax::kernels

@@ -1,0 +1,118 @@
+#include "plan/variants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "plan/candidates.hpp"
+
+namespace jitsoftmax::plan {
+namespace {
+
+struct NamedPoint {
+  std::string_view name;
+  Family family;
+  kernels::Config config;  // vector 0: the widest; elements 0: one packet
+  bool runtime_columns = false;
+};
+// The versions of the lesson, the baseline and the kernel that serves any number of columns.
+constexpr std::array<NamedPoint, 7> named_points{{
+    {"generic", Family::looped, {.threads = 256, .vector = 0, .elements = 0, .blocked = true}, true},
+    {"safe3", Family::safe, {.threads = 256, .vector = 1, .elements = 4, .blocked = true}},
+    {"v0", Family::looped, {.threads = 1, .rows = 128, .vector = 1, .elements = 1}},
+    {"v1", Family::looped, {.threads = 256, .vector = 1, .elements = 1}},
+    {"v2", Family::looped, {.threads = 256, .vector = 0, .elements = 0}},
+    {"v3", Family::registers, {}},
+    {"v4", Family::looped, {.threads = 256, .vector = 0, .elements = 0, .persistent = true}},
+}};
+
+[[noreturn]] void refuse(const Problem& problem, const Variant& variant, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, "variant " + (variant.name.empty() ? "given by parameters" : variant.name) +
+                                               " cannot serve " + describe(problem) + ": " + why);
+}
+
+Specialization named(const Problem& problem, const Variant& variant) {
+  const auto found = std::find_if(named_points.begin(), named_points.end(),
+                                  [&](const NamedPoint& p) { return p.name == variant.name; });
+  if (found == named_points.end()) {
+    std::string known;
+    for (const std::string& name : variant_names()) known += " " + name;
+    throw Error(ErrorCode::invalid_argument, "unknown variant '" + variant.name + "'; known:" + known);
+  }
+  if (found->family == Family::registers) {
+    const auto config = registers_config(problem, widest_vector(problem));
+    if (!config) refuse(problem, variant, "the row does not fit in a block's registers");
+    return specialization(problem, Family::registers, *config);
+  }
+  kernels::Config config = found->config;
+  if (config.vector == 0) config.vector = widest_vector(problem);
+  if (config.elements == 0) config.elements = config.vector * (config.blocked ? 4 : 1);
+  Specialization result = specialization(problem, found->family, config);
+  if (found->runtime_columns) result.cols = 0;
+  return result;
+}
+
+// As many as the row asks for where it is held between one read and one write, else four packets.
+int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
+  if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
+  if (!reads_once(family)) return 4 * config.vector;
+  const std::int64_t packets = problem.cols / config.vector;
+  const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * std::max(config.pieces, 1);
+  const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * std::max(config.pieces, 1);
+  return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, most_elements + 1));
+}
+
+}  // namespace
+
+Specialization point(const Problem& problem, const Variant& variant, const Specialization& base) {
+  if (problem.layout == Layout::strided && !variant.name.empty() && variant.name != "generic") {
+    refuse(problem, variant, "it reads rows whose elements are neighbours");
+  }
+  Specialization result = base;
+  if (problem.layout == Layout::contiguous && !variant.name.empty()) result = named(problem, variant);
+  if (problem.layout == Layout::strided && variant.name == "generic") result.cols = 0;
+
+  kernels::Config config = result.config;
+  if (variant.family) {
+    const auto family = family_named(*variant.family);
+    if (!family)
+      refuse(problem, variant, "'" + *variant.family + "' is no family; known: safe looped registers staged strided");
+    result.family = *family;
+    config.blocked = *family == Family::safe || *family == Family::looped || *family == Family::strided;
+    config.pieces = *family == Family::staged ? 2 : 0;
+    config.packed = false;
+  }
+  if ((result.family == Family::strided) != (problem.layout == Layout::strided)) {
+    refuse(problem, variant, "the strided family serves strided layouts, and no other family does");
+  }
+  if (variant.threads) config.threads = *variant.threads;
+  if (variant.vector) config.vector = *variant.vector;
+  if (variant.cluster) config.cluster = *variant.cluster;
+  if (variant.pieces) config.pieces = *variant.pieces;
+  if (variant.resident) config.resident = *variant.resident;
+  if (variant.packed) config.packed = *variant.packed;
+  if (variant.rows) {
+    config.rows = *variant.rows;
+  } else if (variant.threads && result.family != Family::strided) {
+    config.rows = config.cluster > 1 ? 1 : std::max(1, 128 / std::max(config.threads, 1));
+  }
+  if (variant.elements) {
+    config.elements = *variant.elements;
+  } else if (!variant.empty() && (variant.name.empty() || variant.threads || variant.vector)) {
+    config.elements = elements_for(problem, result.family, config);
+  }
+  const std::int64_t cols = result.cols;
+  result = specialization(problem, result.family, config);
+  result.cols = reads_once(result.family) ? problem.cols : cols;
+  if (const std::string why = illegal(result); !why.empty()) refuse(problem, variant, why);
+  return result;
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  for (const NamedPoint& point : named_points) names.emplace_back(point.name);
+  return names;
+}
+
+}  // namespace jitsoftmax::plan
