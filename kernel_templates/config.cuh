@@ -7,16 +7,20 @@ namespace jitsoftmax::kernels {
 // How a block's threads cover rows. A kernel is a template over this value; the host spells it as
 // the NVRTC name expression. A family reads the fields that it needs.
 struct Config {
-  int threads = 1;          // threads that share a row: a power of two up to 32, or a multiple of 32
+  int threads = 1;          // threads of a block that share a row: a power of two up to 32, or a multiple of 32
   int rows = 1;             // rows a block; a block has threads * rows threads
+  int cluster = 1;          // blocks that share a row, as a thread block cluster
   int vector = 1;           // elements of the input an access
   int elements = 1;         // elements that a thread holds at a time, a multiple of `vector`
   bool aligned = false;     // every row of input and output starts at a multiple of `vector` elements
+  bool peeled = false;      // packets begin at aligned addresses, wherever the row does; else at its first element
+  bool packed = false;      // elements are held as they are in memory, and their exponentials computed twice
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
-  int resident =
-      0;  // blocks that a multiprocessor is to hold at once, which bounds the registers; 0: the compiler's choice
-  int shared = 0;  // bytes of shared memory a block, as planned by the host
+  int pieces = 0;           // asynchronous copies that a block's part of a row arrives in
+  int resident = 0;         // blocks that a multiprocessor is to hold at once, which bounds the registers;
+                            // 0: the compiler's choice
+  int shared = 0;           // bytes of shared memory a block, as planned by the host
 };
 
 // One launch. Strides and `inner` are in elements; element j of row r is at
@@ -38,7 +42,25 @@ constexpr int warp_size = 32;
 // Shared memory that merging one partial (max, sum) a warp takes, by a block of `config`; none if
 // every row fits in a warp. A partial is two values of `accumulator_bytes`.
 constexpr int merge_bytes(const Config& config, int accumulator_bytes) {
-  return config.threads > warp_size ? config.rows * (config.threads / warp_size) * 2 * accumulator_bytes : 0;
+  const int partials = config.threads > warp_size || config.cluster > 1
+                           ? config.rows * config.cluster * (config.threads / warp_size)
+                           : 0;
+  return partials * 2 * accumulator_bytes;
+}
+
+// The shared memory of the staged family: slots for merging, one barrier a piece, then the packets,
+// which take 16 bytes each.
+constexpr int staged_packet_bytes = 16;
+constexpr int staged_barriers_at(const Config& config, int accumulator_bytes) {
+  return (merge_bytes(config, accumulator_bytes) + 15) / 16 * 16;
+}
+constexpr int staged_packets_at(const Config& config, int accumulator_bytes) {
+  constexpr int barrier_bytes = 8;
+  return staged_barriers_at(config, accumulator_bytes) + (config.pieces * barrier_bytes + 15) / 16 * 16;
+}
+constexpr int staged_bytes(const Config& config, int accumulator_bytes) {
+  return staged_packets_at(config, accumulator_bytes) +
+         config.threads * (config.elements / config.vector) * staged_packet_bytes;
 }
 
 }  // namespace jitsoftmax::kernels

@@ -34,6 +34,13 @@ unsigned long long shuffle_xor(unsigned long long bits, int lane_mask);
 void shared_load(void* to, int offset, int bytes, int alignment);
 void shared_store(int offset, const void* from, int bytes, int alignment);
 void require_aligned(const void* pointer, int bytes);
+void copy_barrier_init(int offset);
+void copy_barrier_expect(int offset, int bytes);
+void copy_barrier_wait(int offset);
+void copy_to_shared(int to, const void* from, int bytes, int barrier_offset);
+void cluster_arrive();
+void cluster_wait();
+void shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment);
 
 }  // namespace cpu
 #endif
@@ -93,6 +100,17 @@ inline double shuffle_xor(double value, int lane_mask) {
 #endif
 }
 
+#if defined(__CUDACC__)
+// The block's one piece of shared memory; Config::shared bytes.
+inline unsigned char* shared_arena() {
+  extern __shared__ __align__(128) unsigned char bytes[];
+  return bytes;
+}
+inline unsigned shared_address(int offset) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared_arena() + offset));
+}
+#endif
+
 // An array in the block's shared memory, `offset` bytes from its start. There is one arena, laid
 // out by each kernel; its size is Config::shared.
 template <class T>
@@ -103,7 +121,7 @@ class SharedArray {
   T load(int index) const {
     T value;
 #if defined(__CUDACC__)
-    value = *reinterpret_cast<const T*>(arena() + at(index));
+    value = *reinterpret_cast<const T*>(shared_arena() + at(index));
 #else
     cpu::shared_load(&value, at(index), static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
 #endif
@@ -112,22 +130,130 @@ class SharedArray {
 
   void store(int index, const T& value) const {
 #if defined(__CUDACC__)
-    *reinterpret_cast<T*>(arena() + at(index)) = value;
+    *reinterpret_cast<T*>(shared_arena() + at(index)) = value;
 #else
     cpu::shared_store(at(index), &value, static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
 #endif
   }
 
+  // Into the same array of another block of the cluster. That block must have started, and must not
+  // have ended.
+  void store_to_block(int rank, int index, const T& value) const {
+#if defined(__CUDACC__)
+    const auto local = shared_address(at(index));
+    unsigned remote;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
+    if constexpr (sizeof(T) == 4) {
+      asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(remote), "r"(__builtin_bit_cast(unsigned, value))
+                   : "memory");
+    } else {
+      asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(remote), "l"(__builtin_bit_cast(unsigned long long, value))
+                   : "memory");
+    }
+#else
+    cpu::shared_store_to_block(rank, at(index), &value, static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
+#endif
+  }
+
+  // Bytes from the start of the arena.
+  int offset(int index) const { return at(index); }
+
  private:
   int at(int index) const { return offset_ + index * static_cast<int>(sizeof(T)); }
-#if defined(__CUDACC__)
-  static unsigned char* arena() {
-    extern __shared__ __align__(128) unsigned char bytes[];
-    return bytes;
-  }
-#endif
   int offset_;
 };
+
+// Counts the bytes of asynchronous copies into the block's shared memory, once: a barrier of 8 bytes,
+// `offset` bytes from the start of the arena.
+class CopyBarrier {
+ public:
+  explicit CopyBarrier(int offset) : offset_(offset) {}
+
+  // By one thread; publish_barriers() and a barrier of the block have to follow.
+  void init() const {
+#if defined(__CUDACC__)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(offset_)) : "memory");
+#else
+    cpu::copy_barrier_init(offset_);
+#endif
+  }
+  // By one thread, before it starts the copies: how much they bring.
+  void expect(int bytes) const {
+#if defined(__CUDACC__)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(offset_)), "r"(bytes)
+                 : "memory");
+#else
+    cpu::copy_barrier_expect(offset_, bytes);
+#endif
+  }
+  // By any thread: until all of it is there.
+  void wait() const {
+#if defined(__CUDACC__)
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
+        "@!done bra again;\n"
+        "}" ::"r"(shared_address(offset_))
+        : "memory");
+#else
+    cpu::copy_barrier_wait(offset_);
+#endif
+  }
+  int offset() const { return offset_; }
+
+ private:
+  int offset_;
+};
+
+// Makes initialized barriers visible to asynchronous copies.
+inline void publish_barriers() {
+#if defined(__CUDACC__)
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// Starts a copy into shared memory, `to` bytes from the start of the arena. Addresses and size are
+// multiples of 16 bytes.
+inline void copy_to_shared(int to, const void* from, int bytes, const CopyBarrier& barrier) {
+#if defined(__CUDACC__)
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(barrier.offset()))
+               : "memory");
+#else
+  cpu::copy_to_shared(to, from, bytes, barrier.offset());
+#endif
+}
+
+// ---- blocks of a cluster talk to each other (sm_90 and newer) -------------------------------------
+
+inline int cluster_rank() {
+#if defined(__CUDACC__)
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+#else
+  return cpu::place().cluster_rank;
+#endif
+}
+
+// The two halves of a barrier of all threads of the cluster; what was written before the first is
+// seen after the second.
+inline void cluster_arrive() {
+#if defined(__CUDACC__)
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+#else
+  cpu::cluster_arrive();
+#endif
+}
+inline void cluster_wait() {
+#if defined(__CUDACC__)
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#else
+  cpu::cluster_wait();
+#endif
+}
 
 // ---- global memory ------------------------------------------------------------------------------
 
@@ -173,9 +299,25 @@ void store_wide(T* to, const Packet<T, width>& packet) {
 #endif
 }
 
-inline bool is_aligned(const void* pointer, int bytes) {
-  return (reinterpret_cast<unsigned long long>(pointer) & static_cast<unsigned long long>(bytes - 1)) == 0;
+// Makes the compiler forget what it has computed from the packet, so that it computes it again
+// instead of keeping it in registers.
+template <class T, int width>
+void forget_derived(Packet<T, width>& packet) {
+#if defined(__CUDACC__)
+  if constexpr (sizeof(packet) % 4 == 0) {
+    auto* words = reinterpret_cast<unsigned*>(&packet);
+    for (unsigned i = 0; i < sizeof(packet) / 4; ++i) asm volatile("" : "+r"(words[i]));
+  }
+#else
+  static_cast<void>(packet);
+#endif
 }
+
+// `bytes` is a power of two.
+inline int address_modulo(const void* pointer, int bytes) {
+  return static_cast<int>(reinterpret_cast<unsigned long long>(pointer) & static_cast<unsigned long long>(bytes - 1));
+}
+inline bool is_aligned(const void* pointer, int bytes) { return address_modulo(pointer, bytes) == 0; }
 
 // ---- arithmetic ---------------------------------------------------------------------------------
 // The compiler contracts nothing (--fmad=false; -ffp-contract=off on the CPU): a product is rounded
@@ -215,6 +357,20 @@ inline double exponential(double x) {
   return exp(x);
 #else
   return __builtin_exp(x);
+#endif
+}
+
+// exp(x) * 2^exponent, for x <= 0, within 1e-5 of it for x > -100: what a result of 16 bits needs. Results
+// below 2^-126 become 0.
+template <int exponent>
+float scaled_exponential(float x) {
+  constexpr float log2_e = 1.44269504f;
+#if defined(__CUDACC__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(fmaf(x, log2_e, static_cast<float>(exponent))));
+  return result;
+#else
+  return __builtin_exp2f(__builtin_fmaf(x, log2_e, static_cast<float>(exponent)));
 #endif
 }
 
@@ -301,6 +457,27 @@ inline bf16 narrow<bf16>(float x) {
 #else
   return portable::narrow_bf16(x);
 #endif
+}
+
+// Two 16-bit results take one instruction.
+template <class Out, int width, class Real>
+Packet<Out, width> narrow_packet(const Real* x) {
+  Packet<Out, width> packet;
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(Out) == 2 && width % 2 == 0) {
+    auto* pairs = reinterpret_cast<unsigned*>(&packet);
+    for (int i = 0; i < width / 2; ++i) {
+      if constexpr (is_bf16<Out>) {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
+      } else {
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
+      }
+    }
+    return packet;
+  }
+#endif
+  for (int i = 0; i < width; ++i) packet.at[i] = narrow<Out>(x[i]);
+  return packet;
 }
 
 }  // namespace jitsoftmax::kernels

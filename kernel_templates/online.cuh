@@ -62,21 +62,48 @@ struct CompensatedSum {
   }
 };
 
+// The exponential that elements enter a row's sum with, and leave it as results. Times `unit`, an
+// exact power of two that the sum is in as well.
+//
+// A result of 16 bits needs no more digits than the hardware's own exponential has; the unit keeps
+// it away from the subnormal numbers that this one does not have.
+template <class Out, class Real>
+struct Exponential {
+  static constexpr Real unit = 1;
+  static Real of(Real x) { return exponential(x); }
+};
+template <>
+struct Exponential<f16, float> {
+  static constexpr float unit = 0x1p24f;
+  static float of(float x) { return scaled_exponential<24>(x); }
+};
+template <>
+struct Exponential<bf16, float> : Exponential<f16, float> {};
+
+// A partial and some elements more.
+template <class Exp, class Real, int count>
+Partial<Real> add_terms(const Partial<Real>& part, const Real (&x)[count]) {
+  const Real max = maximum(part.max, tree_max<count>(x));
+  Real terms[count];
+  for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - anchor(max));
+  return {max, part.sum_at(max) + tree_sum<count>(terms)};
+}
+
 // One thread's share of a row, taken chunk by chunk. `blocked`: one maximum and one rescale a
 // chunk, sums compensated. Otherwise the recurrence to the letter, element by element, whose error
 // grows with the length of the row.
-template <class Real, bool blocked>
+template <class Exp, class Real, bool blocked>
 class Accumulator;
 
-template <class Real>
-class Accumulator<Real, true> {
+template <class Exp, class Real>
+class Accumulator<Exp, Real, true> {
  public:
   template <int count>
   void add(const Real (&x)[count]) {
     const Real max = maximum(max_, tree_max<count>(x));
     const Real zero = anchor(max);
     Real terms[count];
-    for (int i = 0; i < count; ++i) terms[i] = exponential(x[i] - zero);
+    for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - zero);
     sum_.rescale(exponential(max_ - zero));
     sum_.add(tree_sum<count>(terms));
     max_ = max;
@@ -88,14 +115,14 @@ class Accumulator<Real, true> {
   CompensatedSum<Real> sum_;
 };
 
-template <class Real>
-class Accumulator<Real, false> {
+template <class Exp, class Real>
+class Accumulator<Exp, Real, false> {
  public:
   template <int count>
   void add(const Real (&x)[count]) {
     for (int i = 0; i < count; ++i) {
       const Real max = maximum(partial_.max, x[i]);
-      partial_.sum = partial_.sum_at(max) + exponential(x[i] - anchor(max));
+      partial_.sum = partial_.sum_at(max) + Exp::of(x[i] - anchor(max));
       partial_.max = max;
     }
   }
@@ -105,37 +132,46 @@ class Accumulator<Real, false> {
   Partial<Real> partial_;
 };
 
-// The operations, in three steps: what is kept of an element while the row is summed, what the
-// row's sum is turned into once, and the result. A row of -inf only has the sum 0: it becomes NaN by
-// itself, unless it is to become zeros.
+// The operations: what the row's sum is turned into once, and what an element becomes. A row of
+// -inf only has the sum 0: it becomes NaN by itself, unless it is to become zeros.
 struct Softmax {
-  template <class Real>
-  static Real kept(Real, Real exponential_of_shifted) {
-    return exponential_of_shifted;
-  }
-  template <class Real>
+  static constexpr bool is_multiple_of_term = true;  // the result is the element's exponential times a factor
+  template <class Exp, class Real>
   static Real row_factor(Real sum, bool zero_masked) {
     return zero_masked && sum == 0 ? Real(0) : reciprocal(sum);
   }
-  template <class Real>
-  static Real result(Real kept, Real factor) {
-    return kept * factor;
+  template <class Exp, class Real>
+  static Real result(Real shifted, Real factor) {
+    return Exp::of(shifted) * factor;
   }
 };
 
 struct LogSoftmax {
-  template <class Real>
-  static Real kept(Real shifted, Real) {
-    return shifted;
-  }
-  template <class Real>
+  static constexpr bool is_multiple_of_term = false;
+  template <class Exp, class Real>
   static Real row_factor(Real sum, bool zero_masked) {
-    return zero_masked && sum == 0 ? Real(0) : logarithm(sum);
+    return zero_masked && sum == 0 ? Real(0) : logarithm(sum * (1 / Exp::unit));
   }
-  template <class Real>
-  static Real result(Real kept, Real factor) {
-    return kept - factor;
+  template <class Exp, class Real>
+  static Real result(Real shifted, Real factor) {
+    return shifted - factor;
   }
+};
+
+// All that a thread has to know of the whole row to turn x into its result.
+template <class Op, class Exp, class Real>
+class Finish {
+ public:
+  Finish(const Partial<Real>& whole, bool zero_masked)
+      : zero_(anchor(whole.max)), factor_(Op::template row_factor<Exp>(whole.sum, zero_masked)) {}
+  Real operator()(Real x) const { return Op::template result<Exp>(x - zero_, factor_); }
+
+  // What the exponential of (x - anchor(max)) has to be multiplied by.
+  Real term_factor(Real max) const { return exponential(max - zero_) * factor_; }
+
+ private:
+  Real zero_;
+  Real factor_;
 };
 
 }  // namespace jitsoftmax::kernels

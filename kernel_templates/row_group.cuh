@@ -1,77 +1,150 @@
-// RowGroup: the threads of a block that share a row. How they cover it and how they agree on its
-// maximum and sum.
+// RowGroup: the threads that share a row, of one block or of a cluster of blocks. How they cover it
+// and how they agree on its maximum and sum.
 #pragma once
 
 #include "online.cuh"
 
 namespace jitsoftmax::kernels {
 
-// The elements of a row in the order of the packets: thread t of the group takes the packets
-// t, t + threads, t + 2 * threads, ... The mapping depends on the Config and the number of columns
-// alone, never on an address, so that a row has the same bits at every alignment.
+// A row is a body of whole packets between two edges of less than a packet. The group takes the packets
+// in turn: thread t has the packets t, t + threads, t + 2 * threads, ... and of the edges, which a few
+// threads take element by element, the elements t, t + threads, ... Unless the Config is peeled the
+// body begins with the row, and the mapping depends on the Config and the number of columns alone,
+// never on an address: a row has the same bits at every alignment.
 template <Config config, class Columns, class Real>
 class RowGroup {
  public:
   using Index = typename Columns::Index;
-  static constexpr int warps = config.threads / warp_size;  // of a group; 0 if it is part of a warp
-  static_assert(config.threads > 0 && config.rows > 0 && config.vector > 0);
-  static_assert(config.elements % config.vector == 0);
+  static constexpr int width = config.vector;
+  static constexpr int threads = config.threads * config.cluster;
+  static constexpr int warps = config.threads / warp_size;  // of a block; 0 if the group is a part of a warp
+  static_assert(config.threads > 0 && config.rows > 0 && width > 0);
+  static_assert(config.elements % width == 0);
   static_assert(config.threads % warp_size == 0 || (config.threads < warp_size && warp_size % config.threads == 0));
   static_assert(config.threads * config.rows % warp_size == 0, "warps are whole: shuffles need every lane");
-  static_assert(warps <= warp_size, "one warp merges the partials of all");
-  static_assert(config.shared == merge_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
+  static_assert(config.cluster == 1 || (config.rows == 1 && config.cluster <= warp_size && warps > 0));
+  static_assert(warps <= warp_size, "a block has at most 32 warps");
+  static_assert(!(config.aligned && config.peeled));
 
-  RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {}
+  RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {
+    // Waited for in merge(): a block's shared memory may be written to once the block has started.
+    if constexpr (config.cluster > 1) cluster_arrive();
+  }
 
-  int thread() const { return thread_; }
+  // The number of this thread in the group.
+  int thread() const {
+    if constexpr (config.cluster > 1) return cluster_rank() * config.threads + thread_;
+    return thread_;
+  }
 
-  // The row of this group in the block's `step`-th tile of rows.
+  // The row of this group in a tile of rows, which one block, or one cluster, works on.
+  static long long tile() { return block_index() / config.cluster; }
   long long row(long long tile) const { return tile * config.rows + row_; }
 
-  // `count` packets of this thread from packet `first` on, as scaled numbers; -inf beyond the end.
-  template <int count, class In>
-  void load(Real (&x)[count], const In* row, Index first, Index cols, Real scale, bool wide) const {
-    static_assert(count % config.vector == 0);
-    for (int k = 0; k < count / config.vector; ++k) {
-      const Index at = first + static_cast<Index>(k * config.threads + thread_) * config.vector;
-      if (wide && at + config.vector <= cols) {
-        const auto packet = load_wide<In, config.vector>(row + at);
-        for (int i = 0; i < config.vector; ++i) x[k * config.vector + i] = scale * widen(packet.at[i]);
-      } else if constexpr (only_wide) {
-        for (int i = 0; i < config.vector; ++i) x[k * config.vector + i] = -infinity<Real>();
-      } else {
-        for (int i = 0; i < config.vector; ++i) {
-          x[k * config.vector + i] = at + i < cols ? scale * widen(row[at + i]) : -infinity<Real>();
-        }
-      }
+  // How a row is cut.
+  struct Cover {
+    Index head;     // elements before the body
+    Index packets;  // of the body
+    Index edges;    // elements of both edges together
+  };
+  template <class In>
+  static Cover cover(const In* row, Index cols) {
+    Index head = 0;
+    if constexpr (config.peeled) {
+      const Index to_boundary = static_cast<Index>(elements_to_boundary(row));
+      head = to_boundary < cols ? to_boundary : cols;
     }
+    const Index packets = (cols - head) / width;
+    return {head, packets, cols - packets * width};
   }
 
-  template <int count, class Out>
-  void store(const Real (&x)[count], Out* row, Index first, Index cols, bool wide) const {
-    for (int k = 0; k < count / config.vector; ++k) {
-      const Index at = first + static_cast<Index>(k * config.threads + thread_) * config.vector;
-      if (wide && at + config.vector <= cols) {
-        Packet<Out, config.vector> packet;
-        for (int i = 0; i < config.vector; ++i) packet.at[i] = narrow<Out>(x[k * config.vector + i]);
-        store_wide<Out, config.vector>(row + at, packet);
-      } else if constexpr (!only_wide) {
-        for (int i = 0; i < config.vector; ++i) {
-          if (at + i < cols) row[at + i] = narrow<Out>(x[k * config.vector + i]);
-        }
-      }
-    }
-  }
-
-  // Whether whole packets of the row can be moved in one access.
+  // Whether a packet of the body, which begins at `body`, is moved in one access.
   template <class T>
-  static bool wide(const T* row) {
-    return config.aligned || config.vector == 1 || is_aligned(row, static_cast<int>(sizeof(T)) * config.vector);
+  static bool is_wide(const T* body) {
+    return config.aligned || width == 1 || is_aligned(body, static_cast<int>(sizeof(T)) * width);
+  }
+
+  // Packet k of this thread from packet `first` on, and whether there is one.
+  Index packet(int k, Index first) const { return first + static_cast<Index>(k * threads + thread()); }
+  bool has(int k, Index first, const Cover& cover) const {
+    // True for every thread where that is known when the kernel is compiled.
+    return first + (k + 1) * threads <= cover.packets || packet(k, first) < cover.packets;
+  }
+
+  // As they are in memory; what is beyond the body is left as it was.
+  template <int count, class In>
+  void load_packets(Packet<In, width> (&packets)[count], const In* body, Index first, const Cover& cover) const {
+    const bool wide = is_wide(body);
+    for (int k = 0; k < count; ++k) {
+      if (!has(k, first, cover)) continue;
+      const In* const from = body + packet(k, first) * width;
+      if (wide) {
+        packets[k] = load_wide<In, width>(from);
+      } else {
+        for (int i = 0; i < width; ++i) packets[k].at[i] = from[i];
+      }
+    }
+  }
+
+  // A packet as scaled numbers; -inf where there is none.
+  template <class In>
+  static void widen_packet(Real* x, const Packet<In, width>& packet, bool present, Real scale) {
+    for (int i = 0; i < width; ++i) x[i] = present ? scale * widen(packet.at[i]) : -infinity<Real>();
+  }
+
+  // `count` elements of this thread's packets from packet `first` on, as scaled numbers.
+  template <int count, class In>
+  void load(Real (&x)[count], const In* body, Index first, const Cover& cover, Real scale) const {
+    Packet<In, width> packets[count / width];
+    load_packets(packets, body, first, cover);
+    for (int k = 0; k < count / width; ++k) widen_packet(x + k * width, packets[k], has(k, first, cover), scale);
+  }
+
+  // Writes the numbers of packet k, if there is one.
+  template <class Out>
+  void store_packet(const Real* x, int k, Out* body, bool wide, Index first, const Cover& cover) const {
+    if (!has(k, first, cover)) return;
+    Out* const to = body + packet(k, first) * width;
+    if (wide) {
+      store_wide<Out, width>(to, narrow_packet<Out, width>(x));
+    } else {
+      for (int i = 0; i < width; ++i) to[i] = narrow<Out>(x[i]);
+    }
+  }
+  template <int count, class Out>
+  void store(const Real (&x)[count], Out* body, Index first, const Cover& cover) const {
+    const bool wide = is_wide(body);
+    for (int k = 0; k < count / width; ++k) store_packet(x + k * width, k, body, wide, first, cover);
+  }
+
+  // Elements of the edges that a thread may have; 0 where rows are known to have none.
+  static constexpr int most_edges = config.peeled                                              ? 2 * (width - 1)
+                                    : config.aligned && Columns::template whole_packets<width> ? 0
+                                                                                               : width - 1;
+  static constexpr int edges = (most_edges + threads - 1) / threads;
+  // Their numbers; one unused element where there are none.
+  using Edges = Real[edges > 0 ? edges : 1];
+
+  template <class In>
+  void load_edges(Edges& x, const In* row, const Cover& cover, Real scale) const {
+    x[0] = -infinity<Real>();
+    for (int i = 0; i < edges; ++i) {
+      const Index e = edge(i);
+      x[i] = e < cover.edges ? scale * widen(row[column_of_edge(e, cover)]) : -infinity<Real>();
+    }
+  }
+  template <class Out>
+  void store_edges(const Edges& x, Out* row, const Cover& cover) const {
+    for (int i = 0; i < edges; ++i) {
+      const Index e = edge(i);
+      if (e < cover.edges) row[column_of_edge(e, cover)] = narrow<Out>(x[i]);
+    }
   }
 
   // Agreement of the whole group; every thread of the block calls. A slot of shared memory is
   // written once between two calls of `reuse`.
   Real max(Real value) const {
+    static_assert(config.cluster == 1);
     value = warp_max(value);
     if constexpr (warps > 1) {
       publish(max_slots(), value);
@@ -82,6 +155,7 @@ class RowGroup {
   }
 
   Real sum(Real value) const {
+    static_assert(config.cluster == 1);
     value = warp_sum(value);
     if constexpr (warps > 1) {
       publish(sum_slots(), value);
@@ -91,13 +165,20 @@ class RowGroup {
     return value;
   }
 
+  // Once a kernel where the group is a cluster.
   Partial<Real> merge(Partial<Real> part) const {
     part = warp_merge(part);
-    if constexpr (warps > 1) {
+    if constexpr (parts > 1) {
+      if constexpr (config.cluster > 1) cluster_wait();
       publish(max_slots(), part.max);
       publish(sum_slots(), part.sum);
-      sync_block();
-      part = warp_merge({collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))});
+      if constexpr (config.cluster > 1) {
+        cluster_arrive();
+        cluster_wait();
+      } else {
+        sync_block();
+      }
+      part = warp_merge(collect_partial());
     }
     return part;
   }
@@ -108,9 +189,17 @@ class RowGroup {
   }
 
  private:
-  // No packet is ever cut: by an address or by the end of the row.
-  static constexpr bool only_wide = config.aligned && Columns::template whole_packets<config.vector>;
   static constexpr int lanes = config.threads < warp_size ? config.threads : warp_size;
+  static constexpr int parts = warps * config.cluster;  // partials of a row
+
+  Index edge(int i) const { return static_cast<Index>(i * threads + thread()); }
+  static Index column_of_edge(Index e, const Cover& cover) { return e < cover.head ? e : e + cover.packets * width; }
+  // To the next place where a packet may begin.
+  template <class T>
+  static int elements_to_boundary(const T* row) {
+    constexpr int bytes = static_cast<int>(sizeof(T)) * width;
+    return (bytes - address_modulo(row, bytes)) % bytes / static_cast<int>(sizeof(T));
+  }
 
   Real warp_max(Real value) const {
     for (int mask = lanes / 2; mask > 0; mask /= 2) value = maximum(value, shuffle_xor(value, mask));
@@ -126,21 +215,41 @@ class RowGroup {
     return {max, warp_sum(part.sum_at(max))};
   }
 
-  // One slot a warp for the maximum and one for the sum.
+  // One slot a warp of the group for the maximum and one for the sum.
   static SharedArray<Real> max_slots() { return SharedArray<Real>(0); }
   static SharedArray<Real> sum_slots() {
-    return SharedArray<Real>(config.rows * warps * static_cast<int>(sizeof(Real)));
+    return SharedArray<Real>(config.rows * parts * static_cast<int>(sizeof(Real)));
   }
 
+  // Makes a warp's value known to the group: to every block of the cluster.
   void publish(SharedArray<Real> slots, Real value) const {
-    if (thread_ % warp_size == 0) slots.store(row_ * warps + thread_ / warp_size, value);
+    const int lane = thread_ % warp_size;
+    if constexpr (config.cluster > 1) {
+      if (lane < config.cluster) slots.store_to_block(lane, cluster_rank() * warps + thread_ / warp_size, value);
+    } else {
+      if (lane == 0) slots.store(row_ * warps + thread_ / warp_size, value);
+    }
   }
   Real collect(SharedArray<Real> slots, Real nothing) const {
     const int lane = thread_ % warp_size;
     return lane < warps ? slots.load(row_ * warps + lane) : nothing;
   }
+  Partial<Real> collect_partial() const {
+    constexpr int each = (parts + warp_size - 1) / warp_size;  // a lane
+    Partial<Real> mine[each];
+    Real max = -infinity<Real>();
+    for (int i = 0; i < each; ++i) {
+      const int part = i * warp_size + thread_ % warp_size;
+      if (part < parts) mine[i] = {max_slots().load(row_ * parts + part), sum_slots().load(row_ * parts + part)};
+      max = maximum(max, mine[i].max);
+    }
+    if constexpr (each == 1) return mine[0];
+    Real sum = 0;
+    for (int i = 0; i < each; ++i) sum = sum + mine[i].sum_at(max);
+    return {max, sum};
+  }
 
-  int thread_;
+  int thread_;  // of the block's part of the group
   int row_;
 };
 

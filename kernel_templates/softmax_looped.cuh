@@ -11,36 +11,41 @@ template <Config config, class Columns, class In, class Out, class Op>
 JITSOFTMAX_KERNEL(config)
 looped(const Arguments arguments) {
   using Real = accumulator<In>;
+  using Exp = Exponential<Out, Real>;
   using Index = typename Columns::Index;
-  constexpr Index step = static_cast<Index>(config.threads) * config.elements;
-  const RowGroup<config, Columns, Real> group;
+  static_assert(config.shared == merge_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
+  using Group = RowGroup<config, Columns, Real>;
+  constexpr Index step = Group::threads * (config.elements / config.vector);  // packets
+  const Group group;
   const Real scale = arguments.scale;
 
   const long long tiles = (arguments.rows + config.rows - 1) / config.rows;
-  for (long long tile = block_index(); tile < tiles; tile += grid_blocks()) {
+  for (long long tile = group.tile(); tile < tiles; tile += grid_blocks()) {
     const long long row = group.row(tile);
-    const bool live = row < arguments.rows;
+    const bool live = row < arguments.rows;  // the last block can have rows to spare; it stays for the barriers
     const Index cols = live ? Columns::count(arguments) : 0;
     const In* in = static_cast<const In*>(arguments.in) + row * arguments.in_stride;
     Out* out = static_cast<Out*>(arguments.out) + row * arguments.out_stride;
-    const bool wide_in = group.wide(in);
-    const bool wide_out = group.wide(out);
+    const auto cover = group.cover(in, cols);
     Real x[config.elements];
+    typename Group::Edges edges;
 
-    Accumulator<Real, config.blocked> share;
-    for (Index first = 0; first < cols; first += step) {
-      group.load(x, in, first, cols, scale, wide_in);
+    Accumulator<Exp, Real, config.blocked> share;
+    for (Index first = 0; first < cover.packets; first += step) {
+      group.load(x, in + cover.head, first, cover, scale);
       share.add(x);
     }
-    const Partial<Real> whole = group.merge(share.partial());
-    const Real zero = anchor(whole.max);
-    const Real factor = Op::row_factor(whole.sum, arguments.zero_masked != 0);
+    group.load_edges(edges, in, cover, scale);
+    if constexpr (Group::edges > 0) share.add(edges);
+    const Finish<Op, Exp, Real> finish(group.merge(share.partial()), arguments.zero_masked != 0);
 
-    for (Index first = 0; first < cols; first += step) {
-      group.load(x, in, first, cols, scale, wide_in);
-      for (Real& value : x) value = Op::result(Op::kept(value - zero, exponential(value - zero)), factor);
-      group.store(x, out, first, cols, wide_out);
+    for (Index first = 0; first < cover.packets; first += step) {
+      group.load(x, in + cover.head, first, cover, scale);
+      for (Real& value : x) value = finish(value);
+      group.store(x, out + cover.head, first, cover);
     }
+    for (Real& value : edges) value = finish(value);
+    group.store_edges(edges, out, cover);
     if constexpr (!config.persistent) return;
     group.reuse();
   }

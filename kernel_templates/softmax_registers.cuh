@@ -1,37 +1,128 @@
 // registers: the row stays in registers between its one read and its one write. Short rows take a
-// part of a warp, several rows a block. The lesson's v3 is a point of it.
+// part of a warp, several rows a block; long ones a cluster of blocks. The lesson's v3 is a point of
+// it.
 #pragma once
 
-#include "row_group.cuh"
+#include "one_read.cuh"
 
 namespace jitsoftmax::kernels {
+
+// A thread's packets of a row as numbers: one exponential each.
+template <Config config, class Columns, class In, class Out, class Op>
+class HeldNumbers {
+ public:
+  using Real = accumulator<In>;
+  using Exp = Exponential<Out, Real>;
+  using Group = RowGroup<config, Columns, Real>;
+
+  HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) {
+    group.load(x_, body, 0, cover, scale);
+  }
+
+  // Relative to the thread's own maximum: the group then has to agree but once.
+  Partial<Real> partial() {
+    max_ = tree_max<config.elements>(x_);
+    const Real zero = anchor(max_);
+    Real terms[config.elements];
+    for (int i = 0; i < config.elements; ++i) {
+      terms[i] = Exp::of(x_[i] - zero);
+      if constexpr (Op::is_multiple_of_term) x_[i] = terms[i];
+    }
+    return {max_, tree_sum<config.elements>(terms)};
+  }
+
+  void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
+    const Real factor = finish.term_factor(max_);
+    for (Real& x : x_) {
+      if constexpr (Op::is_multiple_of_term) {
+        x = x * factor;
+      } else {
+        x = finish(x);
+      }
+    }
+    group.store(x_, body, 0, cover);
+  }
+
+ private:
+  Real x_[config.elements];
+  Real max_ = -infinity<Real>();
+};
+
+// The same as the bits that were read, half as many registers for 16-bit types. The exponential is
+// computed twice, which the time of the memory accesses hides.
+template <Config config, class Columns, class In, class Out, class Op>
+class HeldPackets {
+ public:
+  using Real = accumulator<In>;
+  using Exp = Exponential<Out, Real>;
+  using Group = RowGroup<config, Columns, Real>;
+  static constexpr int width = config.vector;
+  static constexpr int count = config.elements / width;
+
+  HeldPackets(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) : scale_(scale) {
+    group.load_packets(packets_, body, 0, cover);
+    for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
+  }
+
+  Partial<Real> partial() {
+    Real maxima[count];
+    for (int k = 0; k < count; ++k) {
+      Real x[width];
+      Group::widen_packet(x, packets_[k], present_[k], scale_);
+      maxima[k] = tree_max<width>(x);
+    }
+    const Real max = tree_max<count>(maxima);
+    const Real zero = anchor(max);
+    forget_derived();
+    Real sums[count];
+    for (int k = 0; k < count; ++k) {
+      Real x[width];
+      Group::widen_packet(x, packets_[k], present_[k], scale_);
+      for (Real& value : x) value = Exp::of(value - zero);
+      sums[k] = tree_sum<width>(x);
+    }
+    return {max, tree_sum<count>(sums)};
+  }
+
+  void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
+    forget_derived();
+    const bool wide = group.is_wide(body);
+    for (int k = 0; k < count; ++k) {
+      Real x[width];
+      Group::widen_packet(x, packets_[k], present_[k], scale_);
+      for (Real& value : x) value = finish(value);
+      group.store_packet(x, k, body, wide, 0, cover);
+    }
+  }
+
+ private:
+  void forget_derived() {
+    for (auto& packet : packets_) kernels::forget_derived(packet);
+  }
+
+  Real scale_;
+  Packet<In, width> packets_[count];
+  bool present_[count];
+};
+
+template <bool packed>
+struct HeldInRegisters {
+  template <Config config, class Columns, class In, class Out, class Op>
+  using type = HeldNumbers<config, Columns, In, Out, Op>;
+};
+template <>
+struct HeldInRegisters<true> {
+  template <Config config, class Columns, class In, class Out, class Op>
+  using type = HeldPackets<config, Columns, In, Out, Op>;
+};
 
 template <Config config, class Columns, class In, class Out, class Op>
 JITSOFTMAX_KERNEL(config)
 registers(const Arguments arguments) {
-  using Real = accumulator<In>;
-  using Index = typename Columns::Index;
-  const RowGroup<config, Columns, Real> group;
-
-  const long long row = group.row(block_index());
-  const bool live = row < arguments.rows;
-  const Index cols = live ? Columns::count(arguments) : 0;
-  const In* in = static_cast<const In*>(arguments.in) + row * arguments.in_stride;
-  Out* out = static_cast<Out*>(arguments.out) + row * arguments.out_stride;
-
-  Real x[config.elements];
-  group.load(x, in, Index(0), cols, Real(arguments.scale), group.wide(in));
-
-  const Real zero = anchor(group.max(tree_max<config.elements>(x)));
-  Real terms[config.elements];
-  for (int i = 0; i < config.elements; ++i) {
-    terms[i] = exponential(x[i] - zero);
-    x[i] = Op::kept(x[i] - zero, terms[i]);
-  }
-  const Real factor = Op::row_factor(group.sum(tree_sum<config.elements>(terms)), arguments.zero_masked != 0);
-
-  for (Real& value : x) value = Op::result(value, factor);
-  group.store(x, out, Index(0), cols, group.wide(out));
+  static_assert(config.shared == merge_bytes(config, sizeof(accumulator<In>)),
+                "the launch has the shared memory of the plan");
+  using Held = typename HeldInRegisters<config.packed>::template type<config, Columns, In, Out, Op>;
+  softmax_with_one_read<Held, Op, config, Columns, In, Out>(arguments);
 }
 
 }  // namespace jitsoftmax::kernels

@@ -11,6 +11,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 JITSOFTMAX_KERNEL(config)
 strided(const Arguments arguments) {
   using Real = accumulator<In>;
+  using Exp = Exponential<Out, Real>;
   using Index = typename Columns::Index;
   static_assert(config.rows == warp_size && config.vector == 1);
   static_assert(config.shared == config.threads * config.rows * 2 * static_cast<int>(sizeof(Real)),
@@ -37,7 +38,7 @@ strided(const Arguments arguments) {
   };
   Real x[config.elements];
 
-  Accumulator<Real, true> share;
+  Accumulator<Exp, Real, true> share;
   for (Index first = 0; first < cols; first += step) {
     load(x, first);
     share.add(x);
@@ -50,17 +51,13 @@ strided(const Arguments arguments) {
   for (int i = 0; i < config.threads; ++i) max = maximum(max, parts.load(i * config.rows + lane).max);
   Real sum = 0;
   for (int i = 0; i < config.threads; ++i) sum = sum + parts.load(i * config.rows + lane).sum_at(max);
-  const Real zero = anchor(max);
-  const Real factor = Op::row_factor(sum, arguments.zero_masked != 0);
+  const Finish<Op, Exp, Real> finish({max, sum}, arguments.zero_masked != 0);
 
   for (Index first = 0; first < cols; first += step) {
     load(x, first);
     for (int i = 0; i < config.elements; ++i) {
       const Index j = column(first, i);
-      if (j >= cols) continue;
-      const Real shifted = x[i] - zero;
-      out[static_cast<long long>(j) * arguments.inner] =
-          narrow<Out>(Op::result(Op::kept(shifted, exponential(shifted)), factor));
+      if (j < cols) out[static_cast<long long>(j) * arguments.inner] = narrow<Out>(finish(x[i]));
     }
   }
 }

@@ -15,6 +15,11 @@ struct bf16 {
 };
 
 template <class T>
+constexpr bool is_bf16 = false;
+template <>
+constexpr bool is_bf16<bf16> = true;
+
+template <class T>
 struct AccumulatorOf {
   using type = float;
 };
@@ -25,6 +30,20 @@ struct AccumulatorOf<double> {
 // The type that a row of T is computed in.
 template <class T>
 using accumulator = typename AccumulatorOf<T>::type;
+
+// What no element is smaller than.
+template <class T>
+constexpr T lowest_of() {
+  return -static_cast<T>(__builtin_bit_cast(float, 0x7f800000u));
+}
+template <>
+constexpr f16 lowest_of<f16>() {
+  return {0xfc00};
+}
+template <>
+constexpr bf16 lowest_of<bf16>() {
+  return {0xff80};
+}
 
 // `width` neighbouring elements, as one aligned access moves them.
 template <class T, int width>

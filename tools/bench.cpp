@@ -2,22 +2,28 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "api/code.hpp"
 #include "bench_case.hpp"
 #include "bench_report.hpp"
 #include "commands.hpp"
 #include "cuda/device.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
+#include "logger.hpp"
 #include "options.hpp"
 #include "output_file.hpp"
 #include "plan/candidates.hpp"
+#include "plan/choice.hpp"
+#include "plan/variants.hpp"
 #include "shapes.hpp"
 
 namespace jitsoftmax::tools {
@@ -64,6 +70,34 @@ Contenders contenders(const BenchRequest& request) {
   return result;
 }
 
+// One contender for each candidate of the problem. Their kernels are compiled here, in parallel.
+Contenders every_candidate(const BenchRequest& request, const Problem& problem, const Arch& arch) {
+  Options options = request.engine.options();
+  options.device = Device::cuda(request.device);
+  const std::vector<plan::Specialization> candidates = plan::candidates(problem, arch);
+  Code code(options);
+  std::atomic<std::size_t> next{0};
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+      workers.emplace_back([&] {
+        for (std::size_t at = next++; at < candidates.size(); at = next++) {
+          try {
+            (void)code.get(plan::bundle_of(candidates[at], false).front(), arch, Code::Purpose::warmup);
+          } catch (const Error& error) {
+            logger().warn("{}: {}", plan::name_expression(candidates[at]), error.what());
+          }
+        }
+      });
+    }
+  }
+  Contenders result;
+  for (const plan::Specialization& candidate : candidates) {
+    result.add(std::string(plan::name_of(candidate.family)), options, plan::variant_of(candidate));
+  }
+  return result;
+}
+
 void write_file(const std::string& path, const std::string& text) {
   if (path.empty()) return;
   OutputFile(path).write({std::as_bytes(std::span(text))});
@@ -74,10 +108,13 @@ int run_bench(const BenchRequest& request) {
   const std::vector<ShapeLine> shapes = read_shapes(request.shapes);
   const cuda::PrimaryContext context(request.device);
   const cuda::ContextScope current(context.context());
-  Contenders competing = contenders(request);
+  const bool every = request.engine.variant.name == "every";
+  const Arch arch = cuda::architecture(context.device());
+  Contenders competing;
+  if (!every) competing = contenders(request);
   const Options options = request.engine.options();
   jit::Compiler compiler(options.nvrtc, options.log);
-  const tune::Instruments instruments(compiler, cuda::architecture(context.device()));
+  const tune::Instruments instruments(compiler, arch);
 
   BenchReport report = describe_machine(context, compiler);
   std::fputs(header_text(report).c_str(), stdout);
@@ -87,6 +124,7 @@ int run_bench(const BenchRequest& request) {
     if (shape.problem.cols == 0) continue;
     const std::int64_t rows = shape.rows.value_or(std::max<std::int64_t>(1, default_elements / shape.problem.cols));
     if (rows == 0) continue;
+    if (every) competing = every_candidate(request, shape.problem, arch);
     report.cases.push_back(bench(context, instruments, shape.problem, rows, competing.list, request.measuring));
     std::fputs(case_text(report.cases.back()).c_str(), stdout);
     std::fflush(stdout);
@@ -105,13 +143,15 @@ int run_bench(const BenchRequest& request) {
 void add_bench(CLI::App& program, Action& action) {
   const auto request = std::make_shared<BenchRequest>();
   CLI::App& command = *program.add_subcommand(
-      "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, all or one)");
+      "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, all, every or one)");
   command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->required()->type_name("FILE");
   command.add_option("--json", request->json, "Write all figures to this file")->type_name("FILE");
   command.add_option("--csv", request->csv, "Write the table to this file")->type_name("FILE");
   command.add_option("--gpu", request->device, "Ordinal of the GPU")->capture_default_str();
   command.add_option("--rounds", request->measuring.rounds, "Interleaved rounds; the median counts")
       ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--seconds", request->measuring.seconds, "That one measurement lasts at least")
       ->capture_default_str();
   request->engine.add_to(command);
   command.callback([request, &action] { action = [request] { return run_bench(*request); }; });

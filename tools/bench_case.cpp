@@ -102,7 +102,7 @@ class Case {
  private:
   // The first, the last and random ones between, few enough to be compared in a moment.
   static std::vector<std::int64_t> sample(std::int64_t slices, std::int64_t slice) {
-    constexpr std::int64_t most_elements = 1 << 22;
+    constexpr std::int64_t most_elements = 1 << 20;
     const std::int64_t count = std::clamp<std::int64_t>(most_elements / slice, std::min<std::int64_t>(slices, 2), 256);
     std::vector<std::int64_t> chosen;
     if (count >= slices) {
@@ -130,8 +130,9 @@ Measured prepare(const Contender& contender, const Case& buffers, const Problem&
     measured.verdict = buffers.verify_sample(kernel, contender.engine->options().masked_rows);
     if (measured.verdict->wrong > 0) measured.error = "wrong result";
   } catch (const Error& error) {
-    // A variant that cannot serve this shape is a gap in the table. Anything else ends the run.
-    if (error.code() != ErrorCode::invalid_argument) throw;
+    // A variant that cannot serve this shape, or a launch that the device has no room for, is a gap
+    // in the table. Anything else ends the run.
+    if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::driver_error) throw;
     measured.error = error.what();
   }
   return measured;
@@ -173,11 +174,12 @@ BenchCase bench(const cuda::PrimaryContext& context, const tune::Instruments& in
     store(result.copy, std::move(timings[fastest]));
   };
   if (static_cast<std::size_t>(result.bytes) <= cuda::l2_bytes(context.device()) / 2) {
-    distribute(tune::time_interleaved(enqueues, {.sets = 1, .rounds = options.rounds}),
+    distribute(tune::time_interleaved(enqueues, {.sets = 1, .rounds = options.rounds, .seconds = options.seconds}),
                [](Measured& measured, tune::Timing timing) { measured.warm = std::move(timing); });
   }
-  distribute(tune::time_interleaved(enqueues, {.sets = buffers.sets(), .rounds = options.rounds}),
-             [](Measured& measured, tune::Timing timing) { measured.cold = std::move(timing); });
+  distribute(
+      tune::time_interleaved(enqueues, {.sets = buffers.sets(), .rounds = options.rounds, .seconds = options.seconds}),
+      [](Measured& measured, tune::Timing timing) { measured.cold = std::move(timing); });
   return result;
 }
 

@@ -42,6 +42,7 @@ struct BenchCase {
 
 struct BenchOptions {
   int rounds = 7;
+  double seconds = 2e-3;                    // that one measurement lasts at least
   std::int64_t rotate_bytes = 400'000'000;  // that the rotated buffers take together, at least
 };
 

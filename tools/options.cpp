@@ -18,11 +18,15 @@ void EngineOptions::add_to(CLI::App& command) {
 
   const std::string group = "Kernel choice";
   command.add_option("--variant", variant.name, "A kernel by name: safe3, v0 ... v4, generic")->group(group);
-  command.add_option("--family", variant.family, "safe, looped, registers or strided")->group(group);
+  command.add_option("--family", variant.family, "safe, looped, registers, staged or strided")->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);
   command.add_option("--rows", variant.rows, "Rows a block")->group(group);
+  command.add_option("--cluster", variant.cluster, "Blocks a row")->group(group);
   command.add_option("--vector", variant.vector, "Elements an access")->group(group);
   command.add_option("--elements", variant.elements, "Elements a thread holds at a time")->group(group);
+  command.add_option("--pieces", variant.pieces, "Asynchronous copies a block (staged)")->group(group);
+  command.add_option("--resident", variant.resident, "Blocks a multiprocessor that registers allow")->group(group);
+  command.add_option("--packed", variant.packed, "Hold bits instead of numbers (registers)")->group(group);
 }
 
 Options EngineOptions::options() const {

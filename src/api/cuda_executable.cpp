@@ -24,7 +24,8 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
   const cuda::LoadedKernel& kernel = kernels_[chosen];
   const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
   kernels::Arguments arguments = plan::arguments(problem_, checked, masked_);
-  cuda::launch(kernel.function(), grid.grid_x, grid.grid_y, grid.block, grid.shared, stream, &arguments);
+  cuda::launch(kernel.function(), {grid.grid_x, grid.grid_y, grid.cluster, grid.block, grid.shared}, stream,
+               &arguments);
 }
 
 std::vector<std::string> CudaExecutable::specializations() const {

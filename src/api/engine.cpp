@@ -51,7 +51,7 @@ class Engine::Impl {
 
   WarmupReport warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
                       const WarmupOptions& options) {
-    return warm_up(code_, options_.variant, problems, archs, options);
+    return warm_up(code_, options_, problems, archs, options);
   }
 
   [[nodiscard]] Stats stats() const {
@@ -101,14 +101,15 @@ class Engine::Impl {
   std::shared_ptr<const Executable> make_executable(const Problem& problem, int device) {
     if (device == host_device) return std::make_shared<const HostExecutable>(problem, options_.masked_rows);
     const Arch arch = cuda::architecture(device);
-    plan::Bundle bundle = plan::choose(problem, arch, options_.variant);
+    plan::Bundle bundle = plan::choose(problem, arch, options_.variant, options_.deterministic);
     std::vector<cuda::LoadedKernel> loaded;
     loaded.reserve(bundle.size());
     for (const plan::Specialization& specialization : bundle) {
       const Code::Result code = code_.get(specialization, arch, Code::Purpose::launch);
       const auto start = std::chrono::steady_clock::now();
-      loaded.emplace_back(code.cubin, static_cast<unsigned>(specialization.config.shared),
-                          static_cast<unsigned>(specialization.config.threads * specialization.config.rows));
+      const plan::Geometry grid = plan::geometry(specialization, Rows{.count = 1}, 1);
+      loaded.emplace_back(code.cubin,
+                          cuda::LaunchShape{.cluster = grid.cluster, .block = grid.block, .shared = grid.shared});
       const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
       load_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
       loaded_.fetch_add(1, std::memory_order_relaxed);

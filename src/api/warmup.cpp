@@ -21,7 +21,7 @@ struct Work {
   WarmupItem item;
 };
 
-std::vector<Work> list_work(const Variant& variant, const std::vector<Problem>& problems,
+std::vector<Work> list_work(const Options& engine, const std::vector<Problem>& problems,
                             const std::vector<Arch>& archs) {
   std::vector<Work> work;
   std::set<std::pair<std::string, std::string>> seen;
@@ -29,7 +29,8 @@ std::vector<Work> list_work(const Variant& variant, const std::vector<Problem>& 
     plan::check(problem);
     if (problem.cols == 0) continue;
     for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization : plan::choose(problem, arch, variant)) {
+      for (const plan::Specialization& specialization :
+           plan::choose(problem, arch, engine.variant, engine.deterministic)) {
         std::string name = plan::name_expression(specialization);
         if (!seen.emplace(name, arch.name()).second) continue;
         WarmupItem item;
@@ -109,13 +110,13 @@ class WarmUp {
 
 }  // namespace
 
-WarmupReport warm_up(Code& code, const Variant& variant, const std::vector<Problem>& problems,
+WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
                      const std::vector<Arch>& archs, const WarmupOptions& options) {
   if (code.store().options().directory.empty()) {
     throw Error(ErrorCode::io_error,
                 "nowhere to put compiled kernels: no cache directory; set JITSOFTMAX_CACHE_DIR or HOME");
   }
-  std::vector<Work> work = list_work(variant, problems, archs);
+  std::vector<Work> work = list_work(engine, problems, archs);
   for (Work& w : work) w.item.error = "not reached";
   WarmUp(code, work, options).run();
 

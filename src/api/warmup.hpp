@@ -9,7 +9,7 @@
 namespace jitsoftmax {
 
 // As Engine::warmup.
-[[nodiscard]] WarmupReport warm_up(Code& code, const Variant& variant, const std::vector<Problem>& problems,
+[[nodiscard]] WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
                                    const std::vector<Arch>& archs, const WarmupOptions& options);
 
 }  // namespace jitsoftmax

@@ -75,6 +75,7 @@ Driver resolve(const Resolver& get) {
   get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   get(d.StreamIsCapturing, "cuStreamIsCapturing");
   get(d.LaunchKernel, "cuLaunchKernel");
+  get(d.LaunchKernelEx, "cuLaunchKernelEx");
   get(d.StreamCreate, "cuStreamCreate");
   get(d.StreamDestroy, "cuStreamDestroy");
   get(d.StreamSynchronize, "cuStreamSynchronize");

@@ -39,9 +39,10 @@ CUlibrary load(const jit::Cubin& cubin) {
 
 // What a launch may take without asking; more is an attribute of the kernel, per device.
 constexpr unsigned default_shared_bytes = 48 * 1024;
+constexpr unsigned portable_cluster = 8;
 
 // On every device that can run the code: a launch is to be ready in whichever context is current.
-void allow_shared(CUkernel kernel, unsigned bytes, CUdevice current) {
+void allow(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice current) {
   const Arch arch = architecture(current);
   int count = 0;
   check(driver().DeviceGetCount(&count), "cuDeviceGetCount");
@@ -49,16 +50,15 @@ void allow_shared(CUkernel kernel, unsigned bytes, CUdevice current) {
     CUdevice device = 0;
     check(driver().DeviceGet(&device, ordinal), "cuDeviceGet");
     if (architecture(device) != arch) continue;
-    const CUresult result = driver().KernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                        static_cast<int>(bytes), kernel, device);
+    const CUresult result = driver().KernelSetAttribute(attribute, value, kernel, device);
     // A device that is not the one in use may be out of reach; a launch there would say so.
-    if (device == current) check(result, "cuKernelSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)");
+    if (device == current) check(result, "cuKernelSetAttribute");
   }
 }
 
 }  // namespace
 
-LoadedKernel::LoadedKernel(const jit::Cubin& cubin, unsigned shared_bytes, unsigned block) : LoadedKernel(load(cubin)) {
+LoadedKernel::LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape) : LoadedKernel(load(cubin)) {
   const Driver& d = driver();
   const CaptureRelaxed relaxed(d);
   const CUdevice device = current_device();
@@ -71,11 +71,13 @@ LoadedKernel::LoadedKernel(const jit::Cubin& cubin, unsigned shared_bytes, unsig
 
   int static_shared = 0;
   check(d.FuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded), "cuFuncGetAttribute");
-  if (shared_bytes + static_cast<unsigned>(static_shared) > default_shared_bytes)
-    allow_shared(kernel_, shared_bytes, device);
+  if (shape.shared + static_cast<unsigned>(static_shared) > default_shared_bytes)
+    allow(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shape.shared), kernel_, device);
+  if (shape.cluster > portable_cluster) allow(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel_, device);
 
   int per_multiprocessor = 0;
-  check(d.OccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, loaded, static_cast<int>(block), shared_bytes),
+  check(d.OccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, loaded, static_cast<int>(shape.block),
+                                                    shape.shared),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   resident_blocks_ = std::max(1, per_multiprocessor * multiprocessors(device));
 }
@@ -103,11 +105,29 @@ LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
   return *this;
 }
 
-void launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared, CUstream stream,
-            void* arguments) {
+void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void* arguments) {
   void* parameters[] = {arguments};
-  check(driver().LaunchKernel(function, grid_x, grid_y, 1, block, 1, 1, shared, stream, parameters, nullptr),
-        "cuLaunchKernel");
+  if (shape.cluster == 1) {
+    check(driver().LaunchKernel(function, shape.grid_x, shape.grid_y, 1, shape.block, 1, 1, shape.shared, stream,
+                                parameters, nullptr),
+          "cuLaunchKernel");
+    return;
+  }
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim = {shape.cluster, 1, 1};
+  CUlaunchConfig config{};
+  config.gridDimX = shape.grid_x;
+  config.gridDimY = shape.grid_y;
+  config.gridDimZ = 1;
+  config.blockDimX = shape.block;
+  config.blockDimY = 1;
+  config.blockDimZ = 1;
+  config.sharedMemBytes = shape.shared;
+  config.hStream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  check(driver().LaunchKernelEx(&config, function, parameters, nullptr), "cuLaunchKernelEx");
 }
 
 }  // namespace jitsoftmax::cuda

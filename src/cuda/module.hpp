@@ -7,14 +7,23 @@
 
 namespace jitsoftmax::cuda {
 
+// How a kernel is launched, in the driver's terms.
+struct LaunchShape {
+  unsigned grid_x = 1;
+  unsigned grid_y = 1;
+  unsigned cluster = 1;  // blocks along x that form a thread block cluster
+  unsigned block = 1;    // threads
+  unsigned shared = 0;   // bytes of dynamic shared memory a block
+};
+
 // The driver's library handles are independent of contexts, so one LoadedKernel serves every
 // context and device of the architecture. Unloads in its destructor unless the driver has already
 // gone away with the process.
 class LoadedKernel {
  public:
   // Loads and, for the current context, forces the code onto the device; allowed while any stream
-  // is being captured. `shared_bytes`: dynamic shared memory of a launch. Throws driver_error.
-  LoadedKernel(const jit::Cubin& cubin, unsigned shared_bytes, unsigned block);
+  // is being captured. `shape` is that of every launch to come, but for its grid. Throws driver_error.
+  LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape);
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&& other) noexcept;
   LoadedKernel& operator=(LoadedKernel&& other) noexcept;
@@ -34,9 +43,7 @@ class LoadedKernel {
   int resident_blocks_ = 0;
 };
 
-// Orders `kernel<<<grid, block, shared, stream>>>(arguments)` on the stream. Throws driver_error
-// for an error of this very launch.
-void launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared, CUstream stream,
-            void* arguments);
+// Orders the kernel on the stream. Throws driver_error for an error of this very launch.
+void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void* arguments);
 
 }  // namespace jitsoftmax::cuda

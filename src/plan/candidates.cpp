@@ -1,67 +1,26 @@
 #include "plan/candidates.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
 namespace jitsoftmax::plan {
 namespace {
 
-constexpr int most_threads = 1024;  // of a block, on every device
-constexpr int most_elements = 64;   // of a thread: more only costs compile time and spills
-
-// f64 takes two registers an element.
-int most_elements_in_registers(const Problem& problem) noexcept { return problem.in == DType::f64 ? 8 : 32; }
+constexpr int most_threads = 1024;         // of a block, on every device
+constexpr int most_cluster = 16;           // 8 on any device, 16 where it is asked for: sm_90 and newer
+constexpr int most_staged_elements = 256;  // of a thread: more only costs compile time
+constexpr int most_shared = 227 * 1024;    // of a block, sm_90
 
 int planned_shared(Family family, const kernels::Config& config, DType in) noexcept {
-  if (family == Family::strided) return config.threads * config.rows * 2 * accumulator_bytes(in);
-  return kernels::merge_bytes(config, accumulator_bytes(in));
-}
-
-struct NamedPoint {
-  std::string_view name;
-  Family family;
-  kernels::Config config;  // vector 0: the widest; elements 0: one packet
-  bool runtime_columns = false;
-};
-// The versions of the lesson, the baseline and the kernel that serves any number of columns.
-constexpr std::array<NamedPoint, 7> named_points{{
-    {"generic", Family::looped, {.threads = 256, .vector = 0, .elements = 0, .blocked = true}, true},
-    {"safe3", Family::safe, {.threads = 256, .vector = 1, .elements = 4, .blocked = true}},
-    {"v0", Family::looped, {.threads = 1, .rows = 128, .vector = 1, .elements = 1}},
-    {"v1", Family::looped, {.threads = 256, .vector = 1, .elements = 1}},
-    {"v2", Family::looped, {.threads = 256, .vector = 0, .elements = 0}},
-    {"v3", Family::registers, {}},
-    {"v4", Family::looped, {.threads = 256, .vector = 0, .elements = 0, .persistent = true}},
-}};
-
-[[noreturn]] void refuse(const Problem& problem, const Variant& variant, const std::string& why) {
-  throw Error(ErrorCode::invalid_argument, "variant " + (variant.name.empty() ? "given by parameters" : variant.name) +
-                                               " cannot serve " + describe(problem) + ": " + why);
-}
-
-Specialization named(const Problem& problem, const Variant& variant) {
-  const auto found = std::find_if(named_points.begin(), named_points.end(),
-                                  [&](const NamedPoint& p) { return p.name == variant.name; });
-  if (found == named_points.end()) {
-    std::string known;
-    for (const std::string& name : variant_names()) known += " " + name;
-    throw Error(ErrorCode::invalid_argument, "unknown variant '" + variant.name + "'; known:" + known);
+  switch (family) {
+    case Family::strided:
+      return config.threads * config.rows * 2 * accumulator_bytes(in);
+    case Family::staged:
+      return kernels::staged_bytes(config, accumulator_bytes(in));
+    default:
+      return kernels::merge_bytes(config, accumulator_bytes(in));
   }
-  if (found->family == Family::registers) {
-    const auto config = registers_config(problem, widest_vector(problem));
-    if (!config) refuse(problem, variant, "the row does not fit in a block's registers");
-    return specialization(problem, Family::registers, *config);
-  }
-  kernels::Config config = found->config;
-  if (config.vector == 0) config.vector = widest_vector(problem);
-  if (config.elements == 0) config.elements = config.vector * (config.blocked ? 4 : 1);
-  Specialization result = specialization(problem, found->family, config);
-  if (found->runtime_columns) result.cols = 0;
-  return result;
 }
 
 }  // namespace
@@ -75,7 +34,15 @@ std::string illegal(const Specialization& s) {
     return "a block has more than 1024 threads";
   }
   if (threads * c.rows % kernels::warp_size != 0) return "threads * rows is not a multiple of 32";
-  if (c.elements > most_elements) return "more than 64 elements a thread";
+  if (c.cluster < 1 || c.cluster > most_cluster || !std::has_single_bit(static_cast<unsigned>(c.cluster))) {
+    return "the blocks a row are not a power of two up to 16";
+  }
+  if (c.cluster > 1 && (!reads_once(s.family) || c.rows != 1 || threads < kernels::warp_size)) {
+    return "clusters are of the registers and staged families, with one row and whole warps a block";
+  }
+  if (c.elements > (s.family == Family::staged ? most_staged_elements : most_elements)) {
+    return "too many elements a thread: more only costs compile time";
+  }
   if (c.elements % c.vector != 0) return "the elements a thread are not a multiple of the vector width";
   if (c.persistent && s.family != Family::looped) return "only the looped family is persistent";
   if (s.family == Family::strided) {
@@ -88,8 +55,19 @@ std::string illegal(const Specialization& s) {
   if (!std::has_single_bit(static_cast<unsigned>(c.vector)) || c.vector * widest_type > 16) {
     return "the vector width is not a power of two of at most 16 bytes";
   }
-  if (s.family == Family::registers && (s.cols == 0 || s.cols > std::int64_t{threads} * c.elements)) {
-    return "the row does not fit in the registers of its threads";
+  if (c.packed && s.family != Family::registers) return "only the registers family holds packed elements";
+  if (c.pieces != 0 && s.family != Family::staged) return "only the staged family has pieces";
+  if (reads_once(s.family) &&
+      (s.cols == 0 || s.cols / c.vector > std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
+    return "the row does not fit in what its threads hold";
+  }
+  if (s.family == Family::staged) {
+    if (c.vector * size_of(s.in) != kernels::staged_packet_bytes) return "the staged family moves 16 bytes of input";
+    if (c.rows != 1 || threads < kernels::warp_size) return "the staged family takes a row a block, or a cluster";
+    if (c.pieces < 1 || c.elements / c.vector % c.pieces != 0) {
+      return "the packets a thread are not a multiple of the pieces";
+    }
+    if (c.shared > most_shared) return "a block's part of the row does not fit in shared memory";
   }
   return "";
 }
@@ -100,13 +78,69 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   result.config.aligned = false;
   // Left to itself the assembler holds f64 kernels to 64 registers, for occupancy, and spills.
   if (problem.in == DType::f64 && config.resident == 0) result.config.resident = 1;
-  result.config.shared = planned_shared(family, config, problem.in);
+  result.config.shared = planned_shared(family, result.config, problem.in);
+  return result;
+}
+
+int most_elements_in_registers(const Problem& problem, bool packed) noexcept {
+  if (problem.in == DType::f64) return 8;  // two registers each
+  return packed ? 64 : 32;
+}
+
+std::vector<Specialization> candidates(const Problem& problem, const Arch& arch) {
+  std::vector<Specialization> result;
+  const auto add = [&](Family family, const kernels::Config& config) {
+    const Specialization s = specialization(problem, family, config);
+    if (illegal(s).empty()) result.push_back(s);
+  };
+  if (problem.layout == Layout::strided) {
+    for (const int warps : {1, 2, 4, 8, 16, 32}) {
+      add(Family::strided, {.threads = warps, .rows = kernels::warp_size, .elements = 8, .blocked = true});
+    }
+    return result;
+  }
+  const int vector = widest_vector(problem);
+  const std::int64_t packets = std::max<std::int64_t>(problem.cols / vector, 1);
+  const bool clusters = arch.major >= 9;
+  for (const int threads : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
+    for (const int cluster : {1, 2, 4, 8, 16}) {
+      if (cluster > 1 && (!clusters || threads < 128)) continue;
+      const std::int64_t each = (packets - 1) / (threads * cluster) + 1;
+      if (each * vector > 256) continue;
+      // Threads without a packet are wasted, but where even the smallest group has some.
+      if (threads * cluster > 1 && packets * 2 <= threads * cluster) continue;
+      const int elements = static_cast<int>(each) * vector;
+      const int rows = threads < 128 ? 128 / threads : 1;
+      for (const bool packed : {false, true}) {
+        if ((packed && size_of(problem.in) != 2) || elements > most_elements_in_registers(problem, packed)) continue;
+        add(Family::registers, {.threads = threads,
+                                .rows = rows,
+                                .cluster = cluster,
+                                .vector = vector,
+                                .elements = elements,
+                                .packed = packed});
+      }
+      if (!clusters || rows != 1 || elements < 2 * vector) continue;
+      for (const int pieces : {1, 2, 4, 8}) {
+        const int rounded = static_cast<int>((each - 1) / pieces + 1) * pieces;
+        if (pieces > rounded || rounded * vector / pieces > 32) continue;
+        add(Family::staged,
+            {.threads = threads, .cluster = cluster, .vector = vector, .elements = rounded * vector, .pieces = pieces});
+      }
+    }
+  }
+  for (const int threads : {256, 512, 1024}) {
+    const int elements = problem.in == DType::f64 || threads < 1024 || vector < 8 ? 4 * vector : 2 * vector;
+    if (problem.in == DType::f64 && threads == 1024) continue;
+    if (packets < threads) continue;
+    add(Family::looped, {.threads = threads, .vector = vector, .elements = elements, .blocked = true});
+  }
   return result;
 }
 
 std::optional<kernels::Config> registers_config(const Problem& problem, int vector) {
   const std::int64_t packets = (problem.cols - 1) / vector + 1;
-  const int most_packets = most_elements_in_registers(problem) / vector;
+  const int most_packets = most_elements_in_registers(problem, false) / vector;
   // Up to 4 packets a lane, rows stay within a warp: shuffles, but no barrier.
   if (packets <= std::int64_t{4} * kernels::warp_size) {
     const int lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min<std::int64_t>(packets, 32))));
@@ -123,53 +157,6 @@ std::optional<kernels::Config> registers_config(const Problem& problem, int vect
                            .elements = vector * static_cast<int>((packets - 1) / threads + 1)};
   }
   return std::nullopt;
-}
-
-Specialization point(const Problem& problem, const Variant& variant, const Specialization& base) {
-  if (problem.layout == Layout::strided && !variant.name.empty() && variant.name != "generic") {
-    refuse(problem, variant, "it reads rows whose elements are neighbours");
-  }
-  Specialization result = base;
-  if (problem.layout == Layout::contiguous && !variant.name.empty()) result = named(problem, variant);
-  if (problem.layout == Layout::strided && variant.name == "generic") result.cols = 0;
-
-  kernels::Config config = result.config;
-  if (variant.family) {
-    const auto family = family_named(*variant.family);
-    if (!family)
-      refuse(problem, variant, "'" + *variant.family + "' is no family; known: safe looped registers strided");
-    result.family = *family;
-    config.blocked = *family != Family::registers;
-  }
-  if ((result.family == Family::strided) != (problem.layout == Layout::strided)) {
-    refuse(problem, variant, "the strided family serves strided layouts, and no other family does");
-  }
-  if (variant.threads) config.threads = *variant.threads;
-  if (variant.vector) config.vector = *variant.vector;
-  if (variant.rows) {
-    config.rows = *variant.rows;
-  } else if (variant.threads && result.family != Family::strided) {
-    config.rows = std::max(1, 128 / std::max(config.threads, 1));
-  }
-  if (variant.elements) {
-    config.elements = *variant.elements;
-  } else if ((variant.threads || variant.vector || variant.family) && config.vector > 0 && config.threads > 0) {
-    // As many as the row asks for where it is held in registers, else four packets.
-    const std::int64_t step = std::int64_t{config.threads} * config.vector;
-    const std::int64_t packets = result.family == Family::registers ? (problem.cols - 1) / step + 1 : 4;
-    config.elements = config.vector * static_cast<int>(std::min<std::int64_t>(packets, most_elements + 1));
-  }
-  const std::int64_t cols = result.cols;
-  result = specialization(problem, result.family, config);
-  result.cols = result.family == Family::registers ? problem.cols : cols;
-  if (const std::string why = illegal(result); !why.empty()) refuse(problem, variant, why);
-  return result;
-}
-
-std::vector<std::string> variant_names() {
-  std::vector<std::string> names;
-  for (const NamedPoint& point : named_points) names.emplace_back(point.name);
-  return names;
 }
 
 }  // namespace jitsoftmax::plan

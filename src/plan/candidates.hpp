@@ -1,8 +1,9 @@
-// The legal search space: what can be compiled at all, and the points of it that have a name.
+// The legal search space: what can be compiled at all, and what of it may be fast.
 #pragma once
 
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ namespace jitsoftmax::plan {
 // aligned.
 [[nodiscard]] Specialization specialization(const Problem& problem, Family family, const kernels::Config& config);
 
-// The point in the search space that the variant means for this problem: `base` (the built-in
-// choice) or the named point, changed by the variant's fields. Throws invalid_argument.
-[[nodiscard]] Specialization point(const Problem& problem, const Variant& variant, const Specialization& base);
+// Every legal specialization that may be the fastest for some number of rows.
+[[nodiscard]] std::vector<Specialization> candidates(const Problem& problem, const Arch& arch);
 
-// "generic", "safe3", "v0", ... "v4"
-[[nodiscard]] std::vector<std::string> variant_names();
+// Elements that a thread holds without spilling; `packed`: as 16-bit types in memory.
+[[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed) noexcept;
+
+constexpr int most_elements = 64;  // of a thread, but for the staged family: more only costs compile time
 
 // How the registers family covers a row; nothing if the row is too long for it.
 [[nodiscard]] std::optional<kernels::Config> registers_config(const Problem& problem, int vector);

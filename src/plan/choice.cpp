@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 
 namespace jitsoftmax::plan {
 namespace {
@@ -15,13 +16,14 @@ int dividing_vector(const Problem& problem) noexcept {
   return vector;
 }
 
-Specialization built_in(const Problem& problem) {
+Specialization built_in(const Problem& problem, bool deterministic) {
   if (problem.layout == Layout::strided) {
     const int warps = problem.cols >= 64 ? 8 : 1;
     return specialization(problem, Family::strided,
                           {.threads = warps, .rows = kernels::warp_size, .vector = 1, .elements = 8, .blocked = true});
   }
-  const int vector = dividing_vector(problem);
+  // Without peeling, a wide access that does not divide the row would find few rows aligned to it.
+  const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
   if (const auto config = registers_config(problem, vector)) return specialization(problem, Family::registers, *config);
   // As many threads and packets in flight as the registers allow.
   const bool wide = problem.in == DType::f64;
@@ -37,12 +39,20 @@ bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector
 
 }  // namespace
 
-Bundle choose(const Problem& problem, const Arch&, const Variant& variant) {
-  const Specialization any = variant.empty() ? built_in(problem) : point(problem, variant, built_in(problem));
-  Specialization aligned = any;
+Bundle bundle_of(const Specialization& specialization, bool deterministic) {
+  Specialization aligned = specialization;
   aligned.config.aligned = true;
-  if (any.config.vector == 1) return {aligned};  // an element is always aligned
+  if (specialization.config.vector == 1) return {aligned};  // an element is always aligned
+  Specialization any = specialization;
+  any.config.peeled = !deterministic;
+  // Rows of such a length are aligned only where their stride is padded.
+  if (any.config.peeled && specialization.cols % specialization.config.vector != 0) return {any};
   return {aligned, any};
+}
+
+Bundle choose(const Problem& problem, const Arch&, const Variant& variant, bool deterministic) {
+  const Specialization base = built_in(problem, deterministic);
+  return bundle_of(variant.empty() ? base : point(problem, variant, base), deterministic);
 }
 
 bool accepts(const Specialization& specialization, const Rows& rows) noexcept {

@@ -1,7 +1,7 @@
 // The built-in choice: which specializations a problem needs. It depends on the problem and the
-// architecture alone, so that a warmed cache holds what a launch will ask for. All specializations
-// of a bundle give the elements of a row to the same lanes: a row's bits do not depend on which of
-// them runs.
+// architecture alone, so that a warmed cache holds what a launch will ask for. Where it is to
+// be deterministic, all specializations of a bundle give the elements of a row to the same lanes: a
+// row's bits do not depend on which of them runs.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,11 @@ using Bundle = std::vector<Specialization>;
 
 // `problem` is checked and has columns. Throws invalid_argument if `variant` names a kernel that
 // cannot serve the problem.
-[[nodiscard]] Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant = {});
+[[nodiscard]] Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant = {},
+                            bool deterministic = false);
+
+// The specialization for aligned rows, where there is anything to gain, and the one for any.
+[[nodiscard]] Bundle bundle_of(const Specialization& specialization, bool deterministic);
 
 // Whether a launch of these rows (strides resolved) fits what the specialization was compiled for.
 [[nodiscard]] bool accepts(const Specialization& specialization, const Rows& rows) noexcept;

@@ -118,14 +118,16 @@ Rows check(const Problem& problem, const Rows& rows) {
 }
 
 Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept {
-  constexpr std::int64_t most_x = (std::int64_t{1} << 31) - 1;  // of gridDim.x, on every device
   const kernels::Config& config = specialization.config;
-  std::int64_t blocks = (rows.count - 1) / config.rows + 1;
-  if (config.persistent) blocks = std::min<std::int64_t>(blocks, std::max(resident_blocks, 1));
+  // Of gridDim.x, on every device; whole clusters.
+  const std::int64_t most_x = ((std::int64_t{1} << 31) - 1) / config.cluster;
+  std::int64_t tiles = (rows.count - 1) / config.rows + 1;
+  if (config.persistent) tiles = std::min<std::int64_t>(tiles, std::max(resident_blocks, 1));
 
   Geometry geometry;
-  geometry.grid_y = static_cast<unsigned>((blocks - 1) / most_x + 1);
-  geometry.grid_x = static_cast<unsigned>((blocks - 1) / geometry.grid_y + 1);
+  geometry.grid_y = static_cast<unsigned>((tiles - 1) / most_x + 1);
+  geometry.grid_x = static_cast<unsigned>(((tiles - 1) / geometry.grid_y + 1) * config.cluster);
+  geometry.cluster = static_cast<unsigned>(config.cluster);
   geometry.block = static_cast<unsigned>(config.threads * config.rows);
   geometry.shared = static_cast<unsigned>(config.shared);
   return geometry;

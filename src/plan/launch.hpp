@@ -20,7 +20,8 @@ struct Geometry {
   unsigned grid_x = 1;
   unsigned grid_y = 1;  // > 1 where more blocks are needed than one dimension of a grid takes
   unsigned block = 1;
-  unsigned shared = 0;  // bytes
+  unsigned cluster = 1;  // blocks along x that form one
+  unsigned shared = 0;   // bytes
 };
 
 // `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels.

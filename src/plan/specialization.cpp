@@ -11,10 +11,11 @@ struct FamilyNames {
   std::string_view name;
   std::string_view file;
 };
-constexpr std::array<FamilyNames, 4> families{{
+constexpr std::array<FamilyNames, 5> families{{
     {Family::safe, "safe", "softmax_safe.cuh"},
     {Family::looped, "looped", "softmax_looped.cuh"},
     {Family::registers, "registers", "softmax_registers.cuh"},
+    {Family::staged, "staged", "softmax_staged.cuh"},
     {Family::strided, "strided", "softmax_strided.cuh"},
 }};
 
@@ -41,10 +42,14 @@ std::string_view device_type(Op op) noexcept { return op == Op::softmax ? "Softm
 // Every field, in the order of its declaration: a designated initializer must follow it.
 std::string spell(const kernels::Config& config) {
   std::string text = "Config{.threads=" + std::to_string(config.threads) + ",.rows=" + std::to_string(config.rows) +
+                     (config.cluster != 1 ? ",.cluster=" + std::to_string(config.cluster) : "") +
                      ",.vector=" + std::to_string(config.vector) + ",.elements=" + std::to_string(config.elements);
   if (config.aligned) text += ",.aligned=true";
+  if (config.peeled) text += ",.peeled=true";
+  if (config.packed) text += ",.packed=true";
   if (config.blocked) text += ",.blocked=true";
   if (config.persistent) text += ",.persistent=true";
+  if (config.pieces != 0) text += ",.pieces=" + std::to_string(config.pieces);
   if (config.resident != 0) text += ",.resident=" + std::to_string(config.resident);
   if (config.shared != 0) text += ",.shared=" + std::to_string(config.shared);
   return text + "}";

@@ -12,7 +12,12 @@
 
 namespace jitsoftmax::plan {
 
-enum class Family : std::uint8_t { safe, looped, registers, strided };
+enum class Family : std::uint8_t { safe, looped, registers, staged, strided };
+
+// Families that hold a row between one read and one write.
+[[nodiscard]] constexpr bool reads_once(Family family) noexcept {
+  return family == Family::registers || family == Family::staged;
+}
 
 struct Specialization {
   Family family = Family::looped;

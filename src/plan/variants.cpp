@@ -109,6 +109,21 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   return result;
 }
 
+Variant variant_of(const Specialization& specialization) {
+  const kernels::Config& config = specialization.config;
+  Variant variant;
+  variant.family = std::string(name_of(specialization.family));
+  variant.threads = config.threads;
+  variant.rows = config.rows;
+  variant.cluster = config.cluster;
+  variant.vector = config.vector;
+  variant.elements = config.elements;
+  variant.pieces = config.pieces;
+  variant.resident = config.resident;
+  variant.packed = config.packed;
+  return variant;
+}
+
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
   for (const NamedPoint& point : named_points) names.emplace_back(point.name);

@@ -14,6 +14,9 @@ namespace jitsoftmax::plan {
 // choice) or the named point, changed by the variant's fields. Throws invalid_argument.
 [[nodiscard]] Specialization point(const Problem& problem, const Variant& variant, const Specialization& base);
 
+// The variant whose point is this specialization.
+[[nodiscard]] Variant variant_of(const Specialization& specialization);
+
 // "generic", "safe3", "v0", ... "v4"
 [[nodiscard]] std::vector<std::string> variant_names();
 

@@ -16,13 +16,13 @@ constexpr const char* element_types[] = {"f16", "bf16", "float", "double"};
 
 cuda::LoadedKernel load(jit::Compiler& compiler, const Arch& arch, std::string name, int threads) {
   const jit::Program program = jit::program("measure.cuh", std::move(name), arch);
-  return {compiler.compile_for_device(program), 0, static_cast<unsigned>(threads)};
+  return {compiler.compile_for_device(program), cuda::LaunchShape{.block = static_cast<unsigned>(threads)}};
 }
 
 void launch(const cuda::LoadedKernel& kernel, std::int64_t blocks, int threads, kernels::Arguments arguments,
             CUstream stream) {
-  cuda::launch(kernel.function(), static_cast<unsigned>(blocks), 1, static_cast<unsigned>(threads), 0, stream,
-               &arguments);
+  cuda::launch(kernel.function(), {.grid_x = static_cast<unsigned>(blocks), .block = static_cast<unsigned>(threads)},
+               stream, &arguments);
 }
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }

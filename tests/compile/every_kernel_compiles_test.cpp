@@ -11,6 +11,7 @@
 #include "compile/nvrtc.hpp"
 #include "jit/compiler.hpp"
 #include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 #include "plan/choice.hpp"
 
 using namespace jitsoftmax;

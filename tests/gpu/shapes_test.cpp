@@ -4,7 +4,7 @@
 #include <set>
 
 #include "gpu/gpu_case.hpp"
-#include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 #include "plan/choice.hpp"
 
 using namespace jitsoftmax;

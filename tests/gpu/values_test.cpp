@@ -3,7 +3,7 @@
 #include <cfloat>
 
 #include "gpu/gpu_case.hpp"
-#include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 
 using namespace jitsoftmax;
 using namespace jitsoftmax::testing;

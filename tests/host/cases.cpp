@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 
 namespace jitsoftmax::host_test {
 namespace {

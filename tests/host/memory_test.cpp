@@ -8,6 +8,7 @@
 #include "host/seed.hpp"
 #include "host/trial.hpp"
 #include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 
 namespace jitsoftmax::host_test {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/candidates.hpp"
+#include "plan/variants.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
 
