@@ -16,18 +16,17 @@ namespace {
 
 constexpr std::int64_t count = 5;  // rows: not a multiple of any kernel's rows a block
 
-// Runs through all pairs of phases, and through packed rows and rows with gaps, as the lengths go on:
-// among 300 lengths each pair comes with many remainders of the length.
+// Every third length, which is the one with the remainder 1, all rows are aligned. Otherwise all pairs
+// of phases take turns, with rows of one phase and rows that change theirs: among 300 lengths each
+// kernel meets each pair.
 Placement placement(const Problem& problem, std::int64_t turn) {
   const int vector = plan::widest_vector(problem);
-  Placement place;
-  place.in_phase = turn % vector;
-  place.out_phase = turn / vector % vector;
   const std::int64_t to_whole_vectors = (vector - problem.cols % vector) % vector;
-  // Every other round all rows of a buffer have the same phase; otherwise it changes from row to row.
-  place.in_gap = turn % 3 == 0 ? 1 + turn % 5 : to_whole_vectors;
-  place.out_gap = turn % 5 < 2 ? turn % 7 : to_whole_vectors;
-  return place;
+  if (problem.cols % 3 == 1) return {.in_gap = to_whole_vectors, .out_gap = to_whole_vectors};
+  return {.in_phase = turn % vector,
+          .out_phase = turn / vector % vector,
+          .in_gap = turn % 3 == 0 ? 1 + turn % 5 : to_whole_vectors,
+          .out_gap = turn % 5 < 2 ? turn % 7 : to_whole_vectors};
 }
 
 void serve(const Problem& types) {

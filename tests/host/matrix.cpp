@@ -1,42 +1,15 @@
 #include "host/matrix.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
-#include "kernel_templates/types.cuh"
+#include "reference.hpp"
 
 namespace jitsoftmax::host_test {
 namespace {
 
 constexpr auto pattern = std::byte{0xa5};  // a small negative number in every type
-
-// The value of a binary format with 16 bits, from its definition.
-double decode(std::uint16_t bits, int mantissa_bits, int bias) {
-  const int mantissa = bits & ((1 << mantissa_bits) - 1);
-  const int exponent = (bits & 0x7fff) >> mantissa_bits;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 0x7fff >> mantissa_bits) {
-    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  }
-  const double leading = exponent == 0 ? 0 : 1 << mantissa_bits;
-  return sign * std::ldexp(leading + mantissa, std::max(exponent, 1) - bias - mantissa_bits);
-}
-
-template <class T>
-T load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-template <class T>
-void store(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof(T));
-}
 
 }  // namespace
 
@@ -48,37 +21,16 @@ Matrix::Matrix(DType type, const Shape& shape) : type_(type), shape_(shape) {
 }
 
 std::size_t Matrix::at(std::int64_t row, std::int64_t col) const {
-  const std::int64_t element =
-      shape_.phase + row / shape_.inner * shape_.stride + col * shape_.inner + row % shape_.inner;
-  return static_cast<std::size_t>(element * size_of(type_));
+  const std::int64_t element = row / shape_.inner * shape_.stride + col * shape_.inner + row % shape_.inner;
+  return static_cast<std::size_t>((shape_.phase + element) * size_of(type_));
 }
 
 double Matrix::get(std::int64_t row, std::int64_t col) const {
-  const std::byte* const from = bytes_.get() + at(row, col);
-  switch (type_) {
-    case DType::f16:
-      return decode(load<std::uint16_t>(from), 10, 15);
-    case DType::bf16:
-      return decode(load<std::uint16_t>(from), 7, 127);
-    case DType::f32:
-      return static_cast<double>(load<float>(from));
-    default:
-      return load<double>(from);
-  }
+  return testing::read(type_, bytes_.get() + at(row, col), 0);
 }
 
 void Matrix::set(std::int64_t row, std::int64_t col, double value) {
-  std::byte* const to = bytes_.get() + at(row, col);
-  switch (type_) {
-    case DType::f16:
-      return store(to, kernels::portable::narrow_f16(static_cast<float>(value)));
-    case DType::bf16:
-      return store(to, kernels::portable::narrow_bf16(static_cast<float>(value)));
-    case DType::f32:
-      return store(to, static_cast<float>(value));
-    default:
-      return store(to, value);
-  }
+  testing::write(type_, bytes_.get() + at(row, col), 0, value);
 }
 
 bool Matrix::gaps_untouched() const {

@@ -121,6 +121,7 @@ TEST_CASE("more rows than one dimension of a small grid counts") {
     const Outcome outcome = run(rows, chosen(problem), {}, seed());
     CHECK_MESSAGE(outcome.failure.empty(), outcome.failure);
   }
+  report_counts();
 }
 
 TEST_CASE("no rows launch nothing, with null pointers") {
