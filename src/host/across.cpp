@@ -6,10 +6,9 @@
 namespace jitsoftmax::host {
 namespace {
 
-// Below it, the fixed costs of a row are more than those of gathering rows into lanes. The kernels
-// along a row want at least group_lanes elements.
-constexpr std::int64_t short_row = 20;
-static_assert(short_row >= group_lanes);
+// Below it, the fixed costs of a row are more than those of gathering rows into lanes: measured.
+// The kernels along a row want at least group_lanes elements.
+constexpr std::int64_t short_row(DType in) { return in == DType::f64 ? group_lanes : 28; }
 
 // A tile of scratch in the second-level cache.
 constexpr std::int64_t tile_bytes = 256 * 1024;
@@ -64,7 +63,7 @@ Across::Across(const Call& call) noexcept : call_(call), neighbours_(call.rows.i
 }
 
 bool Across::suits(const Problem& problem, const Rows& rows) noexcept {
-  return rows.inner > 1 || problem.cols < short_row;
+  return rows.inner > 1 || problem.cols < short_row(problem.in);
 }
 
 std::int64_t Across::scratch_bytes() const noexcept { return chunk_length_ * tile_lanes * call_.accumulator_bytes; }

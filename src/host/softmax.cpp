@@ -16,8 +16,8 @@
 namespace jitsoftmax::host {
 namespace {
 
-// About 50 microseconds of work; a thread costs half of that to start.
-constexpr std::int64_t elements_a_thread = 128 * 1024;
+// About 50 microseconds of work; a thread costs half of that to start. Counted in accumulators.
+constexpr std::int64_t bytes_a_thread = 512 * 1024;
 
 // More tasks than threads, so that a thread that is held up delays little.
 constexpr std::int64_t tasks_a_thread = 8;
@@ -159,7 +159,7 @@ Partial merge(const Partial* partials, std::int64_t count, std::int64_t stride) 
 void softmax(const Problem& problem, const Rows& rows, MaskedRows masked, int threads, const Kernels& kernels) {
   const DefaultArithmetic arithmetic;
   const Call call(problem, rows, masked, kernels);
-  const std::int64_t worth = rows.count * problem.cols / elements_a_thread;
+  const std::int64_t worth = rows.count * problem.cols / (bytes_a_thread / call.accumulator_bytes);
   int workers = 1;
   if (worth > 1 && threads != 1) {
     workers = static_cast<int>(std::min<std::int64_t>(worth, threads > 0 ? threads : available_cores()));
