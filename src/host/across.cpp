@@ -6,10 +6,11 @@
 namespace jitsoftmax::host {
 namespace {
 
-// Below it, the fixed costs of a row are more than those of gathering rows into lanes. The kernels
-// along a row want at least group_lanes elements.
-constexpr std::int64_t short_row = 20;
-static_assert(short_row >= group_lanes);
+// Below it, the fixed costs of a row are more than those of gathering rows into lanes: measured.
+// The kernels along a row want at least group_lanes elements.
+constexpr std::int64_t short_row(DType in) { return in == DType::f64 ? group_lanes : 28; }
+
+constexpr std::int64_t tiles_of(std::int64_t rows) { return (rows + tile_lanes - 1) / tile_lanes; }
 
 // A tile of scratch in the second-level cache.
 constexpr std::int64_t tile_bytes = 256 * 1024;
@@ -27,7 +28,8 @@ struct Across::Place {
     if (across.neighbours_) {
       const std::int64_t slab = unit / across.slab_tiles_;
       const std::int64_t first = unit % across.slab_tiles_ * tile_lanes;
-      lanes = static_cast<int>(std::min<std::int64_t>(tile_lanes, inner - first));
+      const std::int64_t rest = std::min(inner - first, rows.count - (slab * inner + first));
+      lanes = static_cast<int>(std::min<std::int64_t>(tile_lanes, rest));
       in += slab * rows.in_stride + first;
       out += slab * rows.out_stride + first;
     } else {
@@ -58,13 +60,14 @@ Across::Across(const Call& call) noexcept : call_(call), neighbours_(call.rows.i
   const std::int64_t cols = call.problem.cols;
   chunk_length_ = std::min<std::int64_t>(cols, tile_bytes / (tile_lanes * call.accumulator_bytes));
   chunks_ = (cols + chunk_length_ - 1) / chunk_length_;
-  slab_tiles_ = (call.rows.inner + tile_lanes - 1) / tile_lanes;
-  units_ =
-      neighbours_ ? call.rows.count / call.rows.inner * slab_tiles_ : (call.rows.count + tile_lanes - 1) / tile_lanes;
+  const std::int64_t inner = call.rows.inner;
+  const std::int64_t count = call.rows.count;
+  slab_tiles_ = tiles_of(inner);
+  units_ = neighbours_ ? count / inner * slab_tiles_ + tiles_of(count % inner) : tiles_of(count);
 }
 
 bool Across::suits(const Problem& problem, const Rows& rows) noexcept {
-  return rows.inner > 1 || problem.cols < short_row;
+  return rows.inner > 1 || problem.cols < short_row(problem.in);
 }
 
 std::int64_t Across::scratch_bytes() const noexcept { return chunk_length_ * tile_lanes * call_.accumulator_bytes; }
@@ -99,7 +102,7 @@ void Across::partial(std::int64_t unit, std::int64_t chunk, void* y, Partial* re
   reduce(Place(*this, unit, chunk), y, false, result);
 }
 
-void Across::finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* merged) const {
+void Across::finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial*, const Partial* merged) const {
   const Place place(*this, unit, chunk);
   const Tile& tile = place.in_tile;
   call_.in.load_tile(y, call_.input(place.in), tile, call_.rows.scale);

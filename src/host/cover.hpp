@@ -50,7 +50,7 @@ struct Partial {
 
 // A unit is a set of rows that are worked on together, and a chunk a part of their length. A unit of
 // one chunk is done by whole(); of several, by partial() for each, and then finish() for each with
-// the merged partials. `y` is scratch of scratch_bytes(); partials are one a lane.
+// its own partials and the merged ones. `y` is scratch of scratch_bytes(); partials are one a lane.
 
 // Long rows, whose elements are neighbours: a unit is a row.
 class Along {
@@ -64,7 +64,7 @@ class Along {
 
   void whole(std::int64_t unit, void* y) const;
   void partial(std::int64_t unit, std::int64_t chunk, void* y, Partial* result) const;
-  void finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* merged) const;
+  void finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* own, const Partial* merged) const;
 
  private:
   [[nodiscard]] std::int64_t length(std::int64_t chunk) const noexcept;
@@ -72,6 +72,7 @@ class Along {
   const Call& call_;
   std::int64_t chunk_length_;
   std::int64_t chunks_;
+  bool resume_;  // partial() leaves its exponentials in the output, and finish() starts from them
 };
 
 // Short rows, and rows with elements far apart: a unit is a tile of rows side by side.
@@ -89,7 +90,7 @@ class Across {
 
   void whole(std::int64_t unit, void* y) const;
   void partial(std::int64_t unit, std::int64_t chunk, void* y, Partial* result) const;
-  void finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* merged) const;
+  void finish(std::int64_t unit, std::int64_t chunk, void* y, const Partial* own, const Partial* merged) const;
 
  private:
   struct Place;  // a unit's chunk in memory

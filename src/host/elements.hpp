@@ -19,8 +19,14 @@ struct Same {
 using F32 = Same<float>;
 using F64 = Same<double>;
 
+using Words = Vector<std::uint32_t, native_lanes<float>>;  // the bits of Floats
+using Integers = Vector<std::int32_t, native_lanes<float>>;
+
 JITSOFTMAX_INLINE Words bits_of(Floats v) { return reinterpret_cast<Words>(v); }
-JITSOFTMAX_INLINE Floats floats_of(Words v) { return reinterpret_cast<Floats>(v); }
+template <class W>
+JITSOFTMAX_INLINE Floats floats_of(W v) {
+  return reinterpret_cast<Floats>(v);
+}
 
 struct BF16 {
   using Storage = std::uint16_t;
@@ -31,7 +37,7 @@ struct BF16 {
 
   JITSOFTMAX_INLINE static Stored encode(Floats v) {
     const Words bits = bits_of(v);
-    const Words rounded = bits + (0x7fff + ((bits >> 16) & 1));
+    const Words rounded = bits + (0x7fffU + ((bits >> 16) & 1));
     const Words quiet = bits | 0x400000;
     return __builtin_convertvector((v == v ? rounded : quiet) >> 16, Halves);
   }
@@ -58,14 +64,14 @@ struct F16 {
     return reinterpret_cast<Stored>(_mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
   }
 #else
-  static constexpr std::int32_t rebias = (127 - 15) << 23;
+  static constexpr std::uint32_t rebias = (127 - 15) << 23;
 
   JITSOFTMAX_INLINE static Floats decode(Stored v) {
     const Words bits = __builtin_convertvector(v, Words);
     const Words sign = (bits & 0x8000) << 16;
     const Words magnitude = bits & 0x7fff;
     const Words normal = (magnitude << 13) + rebias;
-    const Words subnormal = bits_of(__builtin_convertvector(magnitude, Floats) * 0x1p-24F);
+    const Words subnormal = bits_of(__builtin_convertvector(reinterpret_cast<Integers>(magnitude), Floats) * 0x1p-24F);
     const Words finite = magnitude < 0x400 ? subnormal : normal;
     return floats_of(sign | (magnitude >= 0x7c00 ? normal + rebias : finite));
   }

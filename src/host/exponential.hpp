@@ -16,7 +16,7 @@ struct ExponentialTraits;
 
 template <>
 struct ExponentialTraits<float> {
-  using Bits = std::int32_t;
+  using Bits = std::uint32_t;
   static constexpr float lowest = -105.0F;  // exp of it, and of all below, rounds to 0
   static constexpr float small = -100.0F;   // below it, 2^n is formed as 2^(n + 64) * 2^-64
   static constexpr Bits lift = 64;
@@ -33,7 +33,7 @@ struct ExponentialTraits<float> {
 
 template <>
 struct ExponentialTraits<double> {
-  using Bits = std::int64_t;
+  using Bits = std::uint64_t;
   static constexpr double lowest = -746.0;
   static constexpr double small = -1000.0;
   static constexpr Bits lift = 128;
@@ -60,8 +60,8 @@ JITSOFTMAX_INLINE Native<T> times_power_of_2(Native<T> p, Native<T> n, Native<T>
   using V = Native<T>;
   using E = ExponentialTraits<T>;
   using B = Native<typename E::Bits>;
-  const B small = n < E::small;
-  const B exponent = (reinterpret_cast<B>(rounded) + ((small & E::lift) + E::bias)) << E::mantissa;
+  const auto small = n < E::small;
+  const B exponent = (reinterpret_cast<B>(rounded) + ((reinterpret_cast<B>(small) & E::lift) + E::bias)) << E::mantissa;
   return p * reinterpret_cast<V>(exponent) * (small ? broadcast<V>(E::lower) : broadcast<V>(T{1}));
 }
 

@@ -16,8 +16,8 @@
 namespace jitsoftmax::host {
 namespace {
 
-// About 50 microseconds of work; a thread costs half of that to start.
-constexpr std::int64_t elements_a_thread = 128 * 1024;
+// About 50 microseconds of work; a thread costs half of that to start. Counted in accumulators.
+constexpr std::int64_t bytes_a_thread = 512 * 1024;
 
 // More tasks than threads, so that a thread that is held up delays little.
 constexpr std::int64_t tasks_a_thread = 8;
@@ -55,13 +55,30 @@ class Scratch {
   std::unique_ptr<Line[]> buffer_;
 };
 
-// Merges the partials of one unit into its first chunk's.
+// The partials of one unit: those of its chunks, and then the merged ones.
 template <class Cover>
-void merge_chunks(const Cover& cover, Partial* partials) {
-  for (int lane = 0; lane < cover.lanes(); ++lane) {
-    partials[lane] = merge(partials + lane, cover.chunks(), cover.lanes());
+class Partials {
+ public:
+  Partials(const Cover& cover, Partial* at) noexcept : cover_(cover), at_(at) {}
+
+  [[nodiscard]] static std::int64_t size(const Cover& cover) noexcept { return (cover.chunks() + 1) * cover.lanes(); }
+
+  void reduce(std::int64_t unit, std::int64_t chunk, void* y) const { cover_.partial(unit, chunk, y, of(chunk)); }
+  void merge_all() const {
+    for (int lane = 0; lane < cover_.lanes(); ++lane) {
+      of(cover_.chunks())[lane] = merge(at_ + lane, cover_.chunks(), cover_.lanes());
+    }
   }
-}
+  void finish(std::int64_t unit, std::int64_t chunk, void* y) const {
+    cover_.finish(unit, chunk, y, of(chunk), of(cover_.chunks()));
+  }
+
+ private:
+  [[nodiscard]] Partial* of(std::int64_t chunk) const noexcept { return at_ + chunk * cover_.lanes(); }
+
+  const Cover& cover_;
+  Partial* at_;
+};
 
 template <class Cover>
 void run(const Cover& cover, int workers) {
@@ -78,30 +95,27 @@ void run(const Cover& cover, int workers) {
     return;
   }
 
-  const std::int64_t partials_a_unit = chunks * cover.lanes();
-  if (units >= workers * tasks_a_thread) {
+  const bool unit_a_task = units >= workers * tasks_a_thread;
+  const std::int64_t size = Partials<Cover>::size(cover);
+  std::vector<Partial> memory(static_cast<std::size_t>(size * (unit_a_task ? workers : units)));
+  const auto slot = [&](std::int64_t i) { return Partials<Cover>(cover, memory.data() + i * size); };
+
+  if (unit_a_task) {
     // A unit stays with one thread, and its input in that thread's cache.
-    std::vector<Partial> partials(static_cast<std::size_t>(partials_a_unit * workers));
     parallel(units, workers, [&](std::int64_t unit, int worker) {
-      Partial* own = partials.data() + worker * partials_a_unit;
-      void* y = scratch.of(worker);
-      for (std::int64_t c = 0; c < chunks; ++c) cover.partial(unit, c, y, own + c * cover.lanes());
-      merge_chunks(cover, own);
-      for (std::int64_t c = 0; c < chunks; ++c) cover.finish(unit, c, y, own);
+      const Partials<Cover> partials = slot(worker);
+      for (std::int64_t c = 0; c < chunks; ++c) partials.reduce(unit, c, scratch.of(worker));
+      partials.merge_all();
+      for (std::int64_t c = 0; c < chunks; ++c) partials.finish(unit, c, scratch.of(worker));
     });
     return;
   }
-
-  std::vector<Partial> partials(static_cast<std::size_t>(partials_a_unit * units));
-  const auto of = [&](std::int64_t unit) { return partials.data() + unit * partials_a_unit; };
   parallel(units * chunks, workers, [&](std::int64_t task, int worker) {
-    const std::int64_t unit = task / chunks;
-    const std::int64_t chunk = task % chunks;
-    cover.partial(unit, chunk, scratch.of(worker), of(unit) + chunk * cover.lanes());
+    slot(task / chunks).reduce(task / chunks, task % chunks, scratch.of(worker));
   });
-  for (std::int64_t unit = 0; unit < units; ++unit) merge_chunks(cover, of(unit));
+  for (std::int64_t unit = 0; unit < units; ++unit) slot(unit).merge_all();
   parallel(units * chunks, workers, [&](std::int64_t task, int worker) {
-    cover.finish(task / chunks, task % chunks, scratch.of(worker), of(task / chunks));
+    slot(task / chunks).finish(task / chunks, task % chunks, scratch.of(worker));
   });
 }
 
@@ -159,7 +173,7 @@ Partial merge(const Partial* partials, std::int64_t count, std::int64_t stride) 
 void softmax(const Problem& problem, const Rows& rows, MaskedRows masked, int threads, const Kernels& kernels) {
   const DefaultArithmetic arithmetic;
   const Call call(problem, rows, masked, kernels);
-  const std::int64_t worth = rows.count * problem.cols / elements_a_thread;
+  const std::int64_t worth = rows.count * problem.cols / (bytes_a_thread / call.accumulator_bytes);
   int workers = 1;
   if (worth > 1 && threads != 1) {
     workers = static_cast<int>(std::min<std::int64_t>(worth, threads > 0 ? threads : available_cores()));

@@ -39,7 +39,6 @@ using Native = Vector<T, native_lanes<T>>;
 
 using Floats = Native<float>;
 using Doubles = Native<double>;
-using Words = Vector<std::int32_t, native_lanes<float>>;    // the bits of Floats
 using Halves = Vector<std::uint16_t, native_lanes<float>>;  // one f16 or bf16 for each of Floats
 
 #define JITSOFTMAX_INLINE [[gnu::always_inline]] inline

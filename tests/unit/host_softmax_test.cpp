@@ -95,6 +95,16 @@ TEST_CASE("strides larger than a row, different ones for input and output, leave
   });
 }
 
+TEST_CASE("rows that end in the middle of a slab") {
+  for (const std::int64_t inner : {5, 20, 100}) {
+    for (const std::int64_t count : {inner - 2, inner + 3, 2 * inner + inner / 2}) {
+      HostCase test(problem_of(9, f32, Op::softmax, Layout::strided), count, inner);
+      test.fill_normal(5500);
+      CHECK(test.check() == "");
+    }
+  }
+}
+
 TEST_CASE("many rows on several threads") {
   for (const TypePair types : type_pairs) {
     for (const std::int64_t inner : {1, 24}) {

@@ -148,6 +148,18 @@ TEST_CASE("subnormal results stay") {
   }
 }
 
+TEST_CASE("long rows that descend to nothing") {
+  for (const TypePair types : {f32, f64}) {
+    for (const std::int64_t cols : {70001, 2200000}) {
+      const double depth = types.in == DType::f64 ? 760 : 108;
+      HostCase test(problem_of(cols, types), 1);
+      test.fill(
+          [&](std::int64_t, std::int64_t j) { return -depth * static_cast<double>(j) / static_cast<double>(cols); });
+      CHECK(test.check(2) == "");
+    }
+  }
+}
+
 TEST_CASE("the caller's rounding and flush-to-zero modes do not matter, and are kept") {
   HostCase test(problem_of(100, f32), 1);
   test.fill([](std::int64_t, std::int64_t j) { return -1.03 * static_cast<double>(j); });
