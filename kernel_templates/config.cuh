@@ -17,6 +17,7 @@ struct Config {
   bool packed = false;      // elements are held as they are in memory, and their exponentials computed twice
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
+  bool streaming = false;   // results leave the caches first
   int pieces = 0;           // asynchronous copies that a block's part of a row arrives in
   int resident = 0;         // blocks that a multiprocessor is to hold at once, which bounds the registers;
                             // 0: the compiler's choice
@@ -39,13 +40,13 @@ struct Arguments {
 
 constexpr int warp_size = 32;
 
-// Shared memory that merging one partial (max, sum) a warp takes, by a block of `config`; none if
-// every row fits in a warp. A partial is two values of `accumulator_bytes`.
+// Shared memory for merging partials (max, sum), two values of `accumulator_bytes` each: one of every
+// warp, unless a row fits in a warp, and one of every block of a cluster.
+constexpr int warp_partials(const Config& config) {
+  return config.threads > warp_size || config.cluster > 1 ? config.rows * (config.threads / warp_size) : 0;
+}
 constexpr int merge_bytes(const Config& config, int accumulator_bytes) {
-  const int partials = config.threads > warp_size || config.cluster > 1
-                           ? config.rows * config.cluster * (config.threads / warp_size)
-                           : 0;
-  return partials * 2 * accumulator_bytes;
+  return (warp_partials(config) + (config.cluster > 1 ? config.cluster : 0)) * 2 * accumulator_bytes;
 }
 
 // The shared memory of the staged family: slots for merging, one barrier a piece, then the packets,

@@ -22,7 +22,7 @@ copy(const Arguments arguments) {
   }
   for (int i = 0; i < config.elements; ++i) {
     const long long at = first + static_cast<long long>(i) * config.threads;
-    if (at < arguments.cols) store_wide<Bits, words>(out + at * words, packets[i]);
+    if (at < arguments.cols) store_wide(out + at * words, packets[i]);
   }
 }
 

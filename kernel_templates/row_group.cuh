@@ -106,7 +106,7 @@ class RowGroup {
     if (!has(k, first, cover)) return;
     Out* const to = body + packet(k, first) * width;
     if (wide) {
-      store_wide<Out, width>(to, narrow_packet<Out, width>(x));
+      store_wide<config.streaming>(to, narrow_packet<Out, width>(x));
     } else {
       for (int i = 0; i < width; ++i) to[i] = narrow<Out>(x[i]);
     }
@@ -168,18 +168,28 @@ class RowGroup {
   // Once a kernel where the group is a cluster.
   Partial<Real> merge(Partial<Real> part) const {
     part = warp_merge(part);
-    if constexpr (parts > 1) {
-      if constexpr (config.cluster > 1) cluster_wait();
+    if constexpr (warps > 1) {
       publish(max_slots(), part.max);
       publish(sum_slots(), part.sum);
-      if constexpr (config.cluster > 1) {
-        cluster_arrive();
-        cluster_wait();
-      } else {
-        sync_block();
-      }
-      part = warp_merge(collect_partial());
+      sync_block();
     }
+    if constexpr (config.cluster > 1) {
+      cluster_wait();
+      if (thread_ < warp_size) {
+        if constexpr (warps > 1) part = warp_merge(collect_partial());
+        if (thread_ < config.cluster) {
+          block_max_slots().store_to_block(thread_, cluster_rank(), part.max);
+          block_sum_slots().store_to_block(thread_, cluster_rank(), part.sum);
+        }
+      }
+      cluster_arrive();
+      cluster_wait();
+      const int lane = thread_ % warp_size;
+      part = lane < config.cluster ? Partial<Real>{block_max_slots().load(lane), block_sum_slots().load(lane)}
+                                   : Partial<Real>{};
+      return warp_merge(part);
+    }
+    if constexpr (warps > 1) part = warp_merge(collect_partial());
     return part;
   }
 
@@ -190,7 +200,6 @@ class RowGroup {
 
  private:
   static constexpr int lanes = config.threads < warp_size ? config.threads : warp_size;
-  static constexpr int parts = warps * config.cluster;  // partials of a row
 
   Index edge(int i) const { return static_cast<Index>(i * threads + thread()); }
   static Index column_of_edge(Index e, const Cover& cover) { return e < cover.head ? e : e + cover.packets * width; }
@@ -215,38 +224,25 @@ class RowGroup {
     return {max, warp_sum(part.sum_at(max))};
   }
 
-  // One slot a warp of the group for the maximum and one for the sum.
+  // One slot a warp for the maximum and one for the sum; then the same for each block of a cluster.
+  static constexpr int real_bytes = static_cast<int>(sizeof(Real));
   static SharedArray<Real> max_slots() { return SharedArray<Real>(0); }
-  static SharedArray<Real> sum_slots() {
-    return SharedArray<Real>(config.rows * parts * static_cast<int>(sizeof(Real)));
+  static SharedArray<Real> sum_slots() { return SharedArray<Real>(warp_partials(config) * real_bytes); }
+  static SharedArray<Real> block_max_slots() { return SharedArray<Real>(2 * warp_partials(config) * real_bytes); }
+  static SharedArray<Real> block_sum_slots() {
+    return SharedArray<Real>((2 * warp_partials(config) + config.cluster) * real_bytes);
   }
 
-  // Makes a warp's value known to the group: to every block of the cluster.
+  // Makes a warp's value known to the block.
   void publish(SharedArray<Real> slots, Real value) const {
-    const int lane = thread_ % warp_size;
-    if constexpr (config.cluster > 1) {
-      if (lane < config.cluster) slots.store_to_block(lane, cluster_rank() * warps + thread_ / warp_size, value);
-    } else {
-      if (lane == 0) slots.store(row_ * warps + thread_ / warp_size, value);
-    }
+    if (thread_ % warp_size == 0) slots.store(row_ * warps + thread_ / warp_size, value);
   }
   Real collect(SharedArray<Real> slots, Real nothing) const {
     const int lane = thread_ % warp_size;
     return lane < warps ? slots.load(row_ * warps + lane) : nothing;
   }
   Partial<Real> collect_partial() const {
-    constexpr int each = (parts + warp_size - 1) / warp_size;  // a lane
-    Partial<Real> mine[each];
-    Real max = -infinity<Real>();
-    for (int i = 0; i < each; ++i) {
-      const int part = i * warp_size + thread_ % warp_size;
-      if (part < parts) mine[i] = {max_slots().load(row_ * parts + part), sum_slots().load(row_ * parts + part)};
-      max = maximum(max, mine[i].max);
-    }
-    if constexpr (each == 1) return mine[0];
-    Real sum = 0;
-    for (int i = 0; i < each; ++i) sum = sum + mine[i].sum_at(max);
-    return {max, sum};
+    return {collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))};
   }
 
   int thread_;  // of the block's part of the group

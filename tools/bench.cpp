@@ -76,6 +76,7 @@ Contenders every_candidate(const BenchRequest& request, const Problem& problem, 
   options.device = Device::cuda(request.device);
   const std::vector<plan::Specialization> candidates = plan::candidates(problem, arch);
   Code code(options);
+  std::vector<char> fits(candidates.size(), 1);  // char: written by several threads
   std::atomic<std::size_t> next{0};
   {
     std::vector<std::jthread> workers;
@@ -83,7 +84,11 @@ Contenders every_candidate(const BenchRequest& request, const Problem& problem, 
       workers.emplace_back([&] {
         for (std::size_t at = next++; at < candidates.size(); at = next++) {
           try {
-            (void)code.get(plan::bundle_of(candidates[at], false).front(), arch, Code::Purpose::warmup);
+            // The kernel that is timed, and the rest of its bundle.
+            for (const plan::Specialization& s : plan::bundle_of(candidates[at], false)) {
+              const jit::Resources used = code.get(s, arch, Code::Purpose::warmup).cubin.resources;
+              fits[at] = fits[at] && used.stack_bytes == 0 && used.spill_bytes == 0;
+            }
           } catch (const Error& error) {
             logger().warn("{}: {}", plan::name_expression(candidates[at]), error.what());
           }
@@ -92,8 +97,9 @@ Contenders every_candidate(const BenchRequest& request, const Problem& problem, 
     }
   }
   Contenders result;
-  for (const plan::Specialization& candidate : candidates) {
-    result.add(std::string(plan::name_of(candidate.family)), options, plan::variant_of(candidate));
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (fits[i] == 0) continue;
+    result.add(std::string(plan::name_of(candidates[i].family)), options, plan::variant_of(candidates[i]));
   }
   return result;
 }

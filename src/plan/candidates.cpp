@@ -104,7 +104,7 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
   const bool clusters = arch.major >= 9;
   for (const int threads : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
     for (const int cluster : {1, 2, 4, 8, 16}) {
-      if (cluster > 1 && (!clusters || threads < 128)) continue;
+      if (cluster > 1 && (!clusters || threads < 128 || problem.cols < 8192)) continue;
       const std::int64_t each = (packets - 1) / (threads * cluster) + 1;
       if (each * vector > 256) continue;
       // Threads without a packet are wasted, but where even the smallest group has some.
@@ -113,19 +113,29 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
       const int rows = threads < 128 ? 128 / threads : 1;
       for (const bool packed : {false, true}) {
         if ((packed && size_of(problem.in) != 2) || elements > most_elements_in_registers(problem, packed)) continue;
-        add(Family::registers, {.threads = threads,
-                                .rows = rows,
-                                .cluster = cluster,
-                                .vector = vector,
-                                .elements = elements,
-                                .packed = packed});
+        for (const int resident : {0, 2048 / (threads * rows)}) {
+          if (resident != 0 && (!packed || elements > 32)) continue;
+          add(Family::registers, {.threads = threads,
+                                  .rows = rows,
+                                  .cluster = cluster,
+                                  .vector = vector,
+                                  .elements = elements,
+                                  .packed = packed,
+                                  .streaming = true,
+                                  .resident = resident});
+        }
       }
       if (!clusters || rows != 1 || elements < 2 * vector) continue;
-      for (const int pieces : {1, 2, 4, 8}) {
+      if (problem.cols < 8192) continue;
+      for (const int pieces : {2, 4, 8}) {
         const int rounded = static_cast<int>((each - 1) / pieces + 1) * pieces;
         if (pieces > rounded || rounded * vector / pieces > 32) continue;
-        add(Family::staged,
-            {.threads = threads, .cluster = cluster, .vector = vector, .elements = rounded * vector, .pieces = pieces});
+        add(Family::staged, {.threads = threads,
+                             .cluster = cluster,
+                             .vector = vector,
+                             .elements = rounded * vector,
+                             .streaming = true,
+                             .pieces = pieces});
       }
     }
   }

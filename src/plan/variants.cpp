@@ -92,6 +92,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.pieces) config.pieces = *variant.pieces;
   if (variant.resident) config.resident = *variant.resident;
   if (variant.packed) config.packed = *variant.packed;
+  if (variant.streaming) config.streaming = *variant.streaming;
   if (variant.rows) {
     config.rows = *variant.rows;
   } else if (variant.threads && result.family != Family::strided) {
@@ -121,6 +122,7 @@ Variant variant_of(const Specialization& specialization) {
   variant.pieces = config.pieces;
   variant.resident = config.resident;
   variant.packed = config.packed;
+  variant.streaming = config.streaming;
   return variant;
 }
 
