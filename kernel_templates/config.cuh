@@ -17,7 +17,6 @@ struct Config {
   bool packed = false;      // elements are held as they are in memory, and their exponentials computed twice
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
-  bool streaming = false;   // results leave the caches first
   int pieces = 0;           // asynchronous copies that a block's part of a row arrives in
   int resident = 0;         // blocks that a multiprocessor is to hold at once, which bounds the registers;
                             // 0: the compiler's choice

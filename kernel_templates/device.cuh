@@ -258,8 +258,7 @@ inline void cluster_wait() {
 // ---- global memory ------------------------------------------------------------------------------
 
 // Moves a packet between registers and memory in one access of its whole size (at most 16 bytes,
-// a power of two). `from` and `to` are aligned to it. `streaming`: what is written leaves the caches
-// first.
+// a power of two). `from` and `to` are aligned to it.
 template <class T, int width>
 Packet<T, width> load_wide(const T* from) {
   static_assert(sizeof(Packet<T, width>) <= 16);
@@ -281,17 +280,10 @@ Packet<T, width> load_wide(const T* from) {
   return packet;
 }
 
-template <bool streaming = false, class T, int width>
+template <class T, int width>
 void store_wide(T* to, const Packet<T, width>& packet) {
   static_assert(sizeof(packet) <= 16);
 #if defined(__CUDACC__)
-  if constexpr (streaming && sizeof(packet) == 16) {
-    const auto* words = reinterpret_cast<const unsigned*>(&packet);
-    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(words[0]),
-                 "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
-    return;
-  }
   if constexpr (sizeof(packet) == 16) {
     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&packet);
   } else if constexpr (sizeof(packet) == 8) {
@@ -368,8 +360,8 @@ inline double exponential(double x) {
 #endif
 }
 
-// exp(x) * 2^exponent, for x <= 0, within 1e-5 of it for x > -100: what a result of 16 bits needs. Results
-// below 2^-126 become 0.
+// exp(x) * 2^exponent, for x <= 0, within 5e-6 of it (of |x| < 104, where the result times 2^-exponent is
+// a number of f32): the product with log2(e) is rounded once. Results below 2^-126 become 0.
 template <int exponent>
 float scaled_exponential(float x) {
   constexpr float log2_e = 1.44269504f;

@@ -11,7 +11,7 @@ namespace jitsoftmax::kernels {
 template <class Held, class Op, Config config, class Columns, class In, class Out>
 void softmax_with_one_read(const Arguments& arguments) {
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   using Group = RowGroup<config, Columns, Real>;
   const Group group;

@@ -65,20 +65,18 @@ struct CompensatedSum {
 // The exponential that elements enter a row's sum with, and leave it as results. Times `unit`, an
 // exact power of two that the sum is in as well.
 //
-// A result of 16 bits needs no more digits than the hardware's own exponential has; the unit keeps
-// it away from the subnormal numbers that this one does not have.
-template <class Out, class Real>
+// In f32 it is one multiplication and the hardware's own exponential of base 2; the unit keeps it away
+// from the subnormal numbers that this one does not have.
+template <class Real>
 struct Exponential {
   static constexpr Real unit = 1;
   static Real of(Real x) { return exponential(x); }
 };
 template <>
-struct Exponential<f16, float> {
+struct Exponential<float> {
   static constexpr float unit = 0x1p24f;
   static float of(float x) { return scaled_exponential<24>(x); }
 };
-template <>
-struct Exponential<bf16, float> : Exponential<f16, float> {};
 
 // A partial and some elements more.
 template <class Exp, class Real, int count>

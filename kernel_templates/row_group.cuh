@@ -106,7 +106,7 @@ class RowGroup {
     if (!has(k, first, cover)) return;
     Out* const to = body + packet(k, first) * width;
     if (wide) {
-      store_wide<config.streaming>(to, narrow_packet<Out, width>(x));
+      store_wide(to, narrow_packet<Out, width>(x));
     } else {
       for (int i = 0; i < width; ++i) to[i] = narrow<Out>(x[i]);
     }

@@ -12,7 +12,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 class HeldNumbers {
  public:
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Group = RowGroup<config, Columns, Real>;
 
   HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) {
@@ -54,7 +54,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 class HeldPackets {
  public:
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Group = RowGroup<config, Columns, Real>;
   static constexpr int width = config.vector;
   static constexpr int count = config.elements / width;

@@ -10,7 +10,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 JITSOFTMAX_KERNEL(config)
 safe(const Arguments arguments) {
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   static_assert(config.shared == merge_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
   using Group = RowGroup<config, Columns, Real>;

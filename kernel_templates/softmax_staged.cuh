@@ -11,7 +11,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 class HeldStaged {
  public:
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Group = RowGroup<config, Columns, Real>;
   using Index = typename Columns::Index;
   static constexpr int width = config.vector;

@@ -11,7 +11,7 @@ template <Config config, class Columns, class In, class Out, class Op>
 JITSOFTMAX_KERNEL(config)
 strided(const Arguments arguments) {
   using Real = accumulator<In>;
-  using Exp = Exponential<Out, Real>;
+  using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   static_assert(config.rows == warp_size && config.vector == 1);
   static_assert(config.shared == config.threads * config.rows * 2 * static_cast<int>(sizeof(Real)),

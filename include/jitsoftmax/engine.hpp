@@ -86,12 +86,11 @@ struct Variant {
   std::optional<int> elements = {};        // elements a thread holds at a time
   std::optional<int> pieces = {};          // asynchronous copies a block, of the staged family
   std::optional<int> resident = {};        // blocks a multiprocessor that the registers are to allow
-  std::optional<bool> streaming = {};      // results leave the caches first
   std::optional<bool> packed = {};         // registers: hold the bits that were read instead of numbers
 
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !cluster && !vector && !elements && !pieces && !resident &&
-           !streaming && !packed;
+           !packed;
   }
 };
 

@@ -83,7 +83,7 @@ Specialization specialization(const Problem& problem, Family family, const kerne
 }
 
 int most_elements_in_registers(const Problem& problem, bool packed) noexcept {
-  if (problem.in == DType::f64) return 8;  // two registers each
+  if (problem.in == DType::f64) return 16;  // two registers each
   return packed ? 64 : 32;
 }
 
@@ -121,7 +121,6 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
                                   .vector = vector,
                                   .elements = elements,
                                   .packed = packed,
-                                  .streaming = true,
                                   .resident = resident});
         }
       }
@@ -130,12 +129,8 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
       for (const int pieces : {2, 4, 8}) {
         const int rounded = static_cast<int>((each - 1) / pieces + 1) * pieces;
         if (pieces > rounded || rounded * vector / pieces > 32) continue;
-        add(Family::staged, {.threads = threads,
-                             .cluster = cluster,
-                             .vector = vector,
-                             .elements = rounded * vector,
-                             .streaming = true,
-                             .pieces = pieces});
+        add(Family::staged,
+            {.threads = threads, .cluster = cluster, .vector = vector, .elements = rounded * vector, .pieces = pieces});
       }
     }
   }
@@ -146,27 +141,6 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
     add(Family::looped, {.threads = threads, .vector = vector, .elements = elements, .blocked = true});
   }
   return result;
-}
-
-std::optional<kernels::Config> registers_config(const Problem& problem, int vector) {
-  const std::int64_t packets = (problem.cols - 1) / vector + 1;
-  const int most_packets = most_elements_in_registers(problem, false) / vector;
-  // Up to 4 packets a lane, rows stay within a warp: shuffles, but no barrier.
-  if (packets <= std::int64_t{4} * kernels::warp_size) {
-    const int lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min<std::int64_t>(packets, 32))));
-    const int each = static_cast<int>((packets - 1) / lanes + 1);
-    return kernels::Config{.threads = lanes, .rows = 128 / lanes, .vector = vector, .elements = vector * each};
-  }
-  // Else a block a row: few packets a thread for many bytes in flight, but blocks of at most 512
-  // threads where that is possible, so that several are resident and one loads while another stores.
-  for (int each = std::max(2, 8 / vector); each <= most_packets; each *= 2) {
-    const std::int64_t threads = ((packets - 1) / each / kernels::warp_size + 1) * kernels::warp_size;
-    if (threads > (2 * each > most_packets ? most_threads : most_threads / 2)) continue;
-    return kernels::Config{.threads = static_cast<int>(threads),
-                           .vector = vector,
-                           .elements = vector * static_cast<int>((packets - 1) / threads + 1)};
-  }
-  return std::nullopt;
 }
 
 }  // namespace jitsoftmax::plan

@@ -3,7 +3,6 @@
 
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +25,6 @@ namespace jitsoftmax::plan {
 [[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed) noexcept;
 
 constexpr int most_elements = 64;  // of a thread, but for the staged family: more only costs compile time
-
-// How the registers family covers a row; nothing if the row is too long for it.
-[[nodiscard]] std::optional<kernels::Config> registers_config(const Problem& problem, int vector);
 
 // The widest access, in elements, that both sides can take: 16 bytes of the larger type.
 [[nodiscard]] constexpr int widest_vector(const Problem& problem) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <jitsoftmax/problem.hpp>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct Specialization {
   DType in = DType::f32;
   DType out = DType::f32;
   Op op = Op::softmax;
+  // Launches of more rows take another specialization of the bundle. No part of the code or its name.
+  std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
 };
 
 // "registers<Config{.threads=512,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,float,Softmax>"

@@ -32,6 +32,16 @@ constexpr std::array<NamedPoint, 7> named_points{{
                                                " cannot serve " + describe(problem) + ": " + why);
 }
 
+// As many as the row asks for where it is held between one read and one write, else four packets.
+int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
+  if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
+  if (!reads_once(family)) return 4 * config.vector;
+  const std::int64_t packets = problem.cols / config.vector;
+  const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * std::max(config.pieces, 1);
+  const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * std::max(config.pieces, 1);
+  return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, most_elements + 1));
+}
+
 Specialization named(const Problem& problem, const Variant& variant) {
   const auto found = std::find_if(named_points.begin(), named_points.end(),
                                   [&](const NamedPoint& p) { return p.name == variant.name; });
@@ -41,9 +51,19 @@ Specialization named(const Problem& problem, const Variant& variant) {
     throw Error(ErrorCode::invalid_argument, "unknown variant '" + variant.name + "'; known:" + known);
   }
   if (found->family == Family::registers) {
-    const auto config = registers_config(problem, widest_vector(problem));
-    if (!config) refuse(problem, variant, "the row does not fit in a block's registers");
-    return specialization(problem, Family::registers, *config);
+    // As many threads as leave each few packets, and no more than a block has.
+    const int vector = widest_vector(problem);
+    kernels::Config config{.threads = 32, .rows = 4, .vector = vector};
+    while (config.threads < 1024 && elements_for(problem, Family::registers, config) > 2 * vector) {
+      config.threads *= 2;
+      config.rows = std::max(1, 128 / config.threads);
+    }
+    config.elements = elements_for(problem, Family::registers, config);
+    const Specialization result = specialization(problem, Family::registers, config);
+    if (config.elements > most_elements_in_registers(problem, false)) {
+      refuse(problem, variant, "the row does not fit in a block's registers");
+    }
+    return result;
   }
   kernels::Config config = found->config;
   if (config.vector == 0) config.vector = widest_vector(problem);
@@ -51,16 +71,6 @@ Specialization named(const Problem& problem, const Variant& variant) {
   Specialization result = specialization(problem, found->family, config);
   if (found->runtime_columns) result.cols = 0;
   return result;
-}
-
-// As many as the row asks for where it is held between one read and one write, else four packets.
-int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
-  if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
-  if (!reads_once(family)) return 4 * config.vector;
-  const std::int64_t packets = problem.cols / config.vector;
-  const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * std::max(config.pieces, 1);
-  const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * std::max(config.pieces, 1);
-  return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, most_elements + 1));
 }
 
 }  // namespace
@@ -92,7 +102,6 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.pieces) config.pieces = *variant.pieces;
   if (variant.resident) config.resident = *variant.resident;
   if (variant.packed) config.packed = *variant.packed;
-  if (variant.streaming) config.streaming = *variant.streaming;
   if (variant.rows) {
     config.rows = *variant.rows;
   } else if (variant.threads && result.family != Family::strided) {
@@ -122,7 +131,6 @@ Variant variant_of(const Specialization& specialization) {
   variant.pieces = config.pieces;
   variant.resident = config.resident;
   variant.packed = config.packed;
-  variant.streaming = config.streaming;
   return variant;
 }
 
