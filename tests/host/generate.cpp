@@ -25,7 +25,16 @@ void add(const plan::Bundle& bundle, Names& names) {
 }
 
 void add_runtime(const Problem& problem, Names& names) {
-  for (const NamedKernel& kernel : runtime_kernels(problem)) add(kernel.bundle, names);
+  for (const bool deterministic : {false, true}) {
+    for (const NamedKernel& kernel : runtime_kernels(problem, deterministic)) add(kernel.bundle, names);
+  }
+}
+
+void add(const std::vector<HeldCase>& cases, Names& names) {
+  for (const HeldCase& held : cases) {
+    add(held.peeled.bundle, names);
+    add(held.deterministic.bundle, names);
+  }
 }
 
 Names whole_suite() {
@@ -38,8 +47,11 @@ Names whole_suite() {
       }
     }
   }
-  for (const Problem& problem : threshold_problems()) add(chosen(problem), names);
-  for (const Problem& problem : special_problems()) add(chosen(problem), names);
+  for (const bool deterministic : {false, true}) {
+    for (const Problem& problem : threshold_problems(deterministic)) add(chosen(problem, deterministic), names);
+    for (const Problem& problem : special_problems()) add(chosen(problem, deterministic), names);
+  }
+  add(held_cases(), names);
   return names;
 }
 
@@ -49,6 +61,7 @@ Names mutation_check() {
     add_runtime(problem, names);
     add(chosen(problem), names);
   }
+  add(mutation_cases(), names);
   return names;
 }
 
@@ -57,6 +70,7 @@ constexpr const char* prologue = R"(// Generated from tests/host/cases.cpp.
 #include "kernel_templates/softmax_looped.cuh"
 #include "kernel_templates/softmax_registers.cuh"
 #include "kernel_templates/softmax_safe.cuh"
+#include "kernel_templates/softmax_staged.cuh"
 #include "kernel_templates/softmax_strided.cuh"
 
 namespace jitsoftmax::kernels {
