@@ -24,10 +24,8 @@ void add(const plan::Bundle& bundle, Names& names) {
   for (const plan::Specialization& s : bundle) names.insert(plan::name_expression(s));
 }
 
-void add_runtime(const Problem& problem, Names& names) {
-  for (const bool deterministic : {false, true}) {
-    for (const NamedKernel& kernel : runtime_kernels(problem, deterministic)) add(kernel.bundle, names);
-  }
+void add_runtime(const Problem& problem, bool deterministic, Names& names) {
+  for (const NamedKernel& kernel : runtime_kernels(problem, deterministic)) add(kernel.bundle, names);
 }
 
 void add(const std::vector<HeldCase>& cases, Names& names) {
@@ -43,7 +41,7 @@ Names whole_suite() {
     for (problem.cols = 1; problem.cols <= longest_runtime_row; ++problem.cols) {
       for (const Layout layout : {Layout::contiguous, Layout::strided}) {
         problem.layout = layout;
-        add_runtime(problem, names);
+        for (const bool deterministic : {false, true}) add_runtime(problem, deterministic, names);
       }
     }
   }
@@ -58,7 +56,7 @@ Names whole_suite() {
 Names mutation_check() {
   Names names;
   for (const Problem& problem : mutation_problems()) {
-    add_runtime(problem, names);
+    add_runtime(problem, false, names);
     add(chosen(problem), names);
   }
   add(mutation_cases(), names);
