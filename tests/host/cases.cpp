@@ -43,8 +43,9 @@ struct LayoutOfRow {
 LayoutOfRow layout(const plan::Specialization& s) {
   const kernels::Config& c = s.config;
   const bool shares = c.rows > 1;
-  return {s.family, c.rows, shares ? c.threads : 0, shares ? c.elements : 0, c.threads <= kernels::warp_size,
-          c.cluster, c.pieces, c.packed};
+  return {
+      s.family, c.rows,  shares ? c.threads : 0, shares ? c.elements : 0, c.threads <= kernels::warp_size, c.cluster,
+      c.pieces, c.packed};
 }
 
 // Appends the lengths on both sides of every change, of rows that are multiples of `width` but not of

@@ -134,7 +134,8 @@ void Cluster::leave() {
   if (++own().exited < block_threads_) return;
   check(own().copies.left_behind());
   if (own().written > own().waited) {
-    fail(current_, "ends its block, which another block of the cluster writes to, without a cluster barrier after that");
+    fail(current_,
+         "ends its block, which another block of the cluster writes to, without a cluster barrier after that");
   }
 }
 
@@ -228,7 +229,8 @@ void Cluster::require_aligned(const void* pointer, int bytes) const {
 
 void Cluster::arrive() {
   Thread& self = at(current_);
-  if (self.arrived != self.waited) fail(current_, "arrives at a cluster barrier without having waited for the last one");
+  if (self.arrived != self.waited)
+    fail(current_, "arrives at a cluster barrier without having waited for the last one");
   ++self.arrived;
   if (++arrived_ < count_) return;
   arrived_ = 0;
@@ -332,8 +334,8 @@ void Cluster::report_missing() const {
   }
   for (int other = first; other < last; ++other) {
     if (state == State::at_shuffle && other >= block_last) {
-      fail(waiting, where(waiting) + ", but its warp is not whole: the block ends before lane " +
-                        std::to_string(other - first));
+      fail(waiting,
+           where(waiting) + ", but its warp is not whole: the block ends before lane " + std::to_string(other - first));
     }
     if (at(other).state != state) {
       fail(waiting, where(waiting) + ", but " + describe_from(waiting, other) + " " + where(other));

@@ -34,7 +34,8 @@ TEST_CASE("blocks of a cluster are neighbours, know their rank and add up throug
         CHECK(cluster_rank() == kernels::block_index() % 4);
         cluster_barrier();
         const SharedArray<float> slots(0);
-        if (thread_index() < 4) slots.store_to_block(thread_index(), cluster_rank(), static_cast<float>(cluster_rank() + 1));
+        if (thread_index() < 4)
+          slots.store_to_block(thread_index(), cluster_rank(), static_cast<float>(cluster_rank() + 1));
         cluster_barrier();
         float sum = 0;
         for (int rank = 0; rank < 4; ++rank) sum += slots.load(rank);

@@ -138,12 +138,13 @@ TEST_CASE("copies are aligned, within the block's memory, and spare the barrier"
   CHECK(says(with([](const float* from) { copy_to_shared(16, from + 1, 16, CopyBarrier(0)); }), "multiples of 16"));
   CHECK(says(with([](const float* from) { copy_to_shared(16, from, 8, CopyBarrier(0)); }), "multiples of 16"));
   CHECK(says(with([](const float* from) { copy_to_shared(24, from, 16, CopyBarrier(0)); }), "not a multiple of 16"));
-  CHECK(says(with([](const float* from) { copy_to_shared(32, from, copied, CopyBarrier(0)); }), "but the block has 272"));
+  CHECK(
+      says(with([](const float* from) { copy_to_shared(32, from, copied, CopyBarrier(0)); }), "but the block has 272"));
   CHECK(says(with([](const float* from) { copy_to_shared(0, from, copied, CopyBarrier(0)); }), "bytes of the barrier"));
   CHECK(says(with([](const float* from) {
-          copy_to_shared(16, from, 32, CopyBarrier(0));
-          copy_to_shared(32, from, 32, CopyBarrier(0));
-        }),
+               copy_to_shared(16, from, 32, CopyBarrier(0));
+               copy_to_shared(32, from, 32, CopyBarrier(0));
+             }),
              "which an asynchronous copy brings"));
 }
 

@@ -28,22 +28,12 @@ struct Way {
 constexpr auto registers = plan::Family::registers;
 constexpr auto staged = plan::Family::staged;
 constexpr Way ways[] = {
-    {registers, 2, 1, 3},
-    {registers, 8, 1, 1},
-    {registers, 32, 1, 2},
-    {registers, 96, 1, 1},
-    {registers, 64, 2, 2},
-    {registers, 32, 4, 1},
+    {registers, 2, 1, 3},          {registers, 8, 1, 1},           {registers, 32, 1, 2},
+    {registers, 96, 1, 1},         {registers, 64, 2, 2},          {registers, 32, 4, 1},
     {registers, 64, 16, 1},  // more partials than lanes
-    {registers, 8, 1, 2, 0, true},
-    {registers, 64, 1, 4, 0, true},
-    {registers, 32, 2, 3, 0, true},
-    {staged, 32, 1, 1, 1},
-    {staged, 96, 1, 4, 2},
-    {staged, 64, 1, 4, 4},
-    {staged, 64, 2, 2, 1},
-    {staged, 32, 8, 4, 2},
-    {staged, 64, 8, 1, 1},
+    {registers, 8, 1, 2, 0, true}, {registers, 64, 1, 4, 0, true}, {registers, 32, 2, 3, 0, true},
+    {staged, 32, 1, 1, 1},         {staged, 96, 1, 4, 2},          {staged, 64, 1, 4, 4},
+    {staged, 64, 2, 2, 1},         {staged, 32, 8, 4, 2},          {staged, 64, 8, 1, 1},
 };
 
 // A number of columns between 1 and the most that fit; they take turns.

@@ -150,7 +150,8 @@ TEST_CASE("clusters, packed elements and staged rows are legal where the kernels
   CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 2; })), "does not fit"));
   CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.pieces = 2; })), "pieces"));
 
-  CHECK(why_illegal(Family::registers, {.threads = 128, .vector = 8, .elements = 32, .packed = true}, DType::bf16) == "");
+  CHECK(why_illegal(Family::registers, {.threads = 128, .vector = 8, .elements = 32, .packed = true}, DType::bf16) ==
+        "");
   CHECK(contains(why_illegal(Family::looped, {.threads = 256, .vector = 4, .elements = 4, .packed = true}), "packed"));
 
   const kernels::Config staged{.threads = 128, .vector = 4, .elements = 32, .pieces = 4};
