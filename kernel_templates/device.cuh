@@ -24,6 +24,7 @@ struct Place {
   int thread;        // of the block
   long long block;   // of the grid
   long long blocks;  // in the grid
+  int cluster_rank;  // of the block in its cluster
 };
 Place place();
 

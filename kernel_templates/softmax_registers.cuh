@@ -32,10 +32,13 @@ class HeldNumbers {
   }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    const Real factor = finish.term_factor(max_);
+    const Real row = finish.row_factor();
+    const Real shift = finish.shift_factor(max_);
     for (Real& x : x_) {
-      if constexpr (Op::is_multiple_of_term) {
-        x = x * factor;
+      if constexpr (Op::is_multiple_of_term && is_bf16<Out>) {
+        x = x * row * shift;
+      } else if constexpr (Op::is_multiple_of_term) {
+        x = x * (shift * row);
       } else {
         x = finish(x);
       }

@@ -34,22 +34,27 @@ struct LayoutOfRow {
   int threads;   // of a row that shares a block
   int elements;  // of a row that shares a block
   bool one_warp;
+  int cluster;
+  int pieces;
+  bool packed;
   friend bool operator==(const LayoutOfRow&, const LayoutOfRow&) = default;
 };
 
 LayoutOfRow layout(const plan::Specialization& s) {
   const kernels::Config& c = s.config;
   const bool shares = c.rows > 1;
-  return {s.family, c.rows, shares ? c.threads : 0, shares ? c.elements : 0, c.threads <= kernels::warp_size};
+  return {
+      s.family, c.rows,  shares ? c.threads : 0, shares ? c.elements : 0, c.threads <= kernels::warp_size, c.cluster,
+      c.pieces, c.packed};
 }
 
 // Appends the lengths on both sides of every change, of rows that are multiples of `width` but not of
 // the double, or of any multiple if no access is wider.
-void append_thresholds(Problem problem, int width, bool widest, std::vector<Problem>& to) {
+void append_thresholds(Problem problem, int width, bool widest, bool deterministic, std::vector<Problem>& to) {
   std::optional<plan::Specialization> last;
   for (std::int64_t cols = width; cols <= longest_threshold; cols += widest ? width : 2 * width) {
     problem.cols = cols;
-    const plan::Specialization now = chosen(problem).front();
+    const plan::Specialization now = chosen(problem, deterministic).front();
     const bool fewer_threads = last && last->config.threads > now.config.threads;
     if (!last || layout(now) != layout(*last) || fewer_threads) {
       if (last) {
@@ -62,8 +67,8 @@ void append_thresholds(Problem problem, int width, bool widest, std::vector<Prob
   }
 }
 
-NamedKernel runtime(const Problem& problem, std::string name, const Variant& variant) {
-  plan::Bundle bundle = plan::choose(problem, any_arch, variant);
+NamedKernel runtime(const Problem& problem, std::string name, const Variant& variant, bool deterministic) {
+  plan::Bundle bundle = plan::choose(problem, any_arch, variant, deterministic);
   for (plan::Specialization& s : bundle) s.cols = 0;
   return {std::move(name), std::move(bundle)};
 }
@@ -87,32 +92,35 @@ std::vector<Problem> all_types() {
   return problems;
 }
 
-std::vector<NamedKernel> runtime_kernels(const Problem& problem) {
-  if (problem.layout == Layout::strided) return {runtime(problem, "strided", {})};
+std::vector<NamedKernel> runtime_kernels(const Problem& problem, bool deterministic) {
+  if (problem.layout == Layout::strided) return {runtime(problem, "strided", {}, deterministic)};
   const int vector = plan::widest_vector(problem);
   std::vector<NamedKernel> kernels;
   for (const std::string& name : plan::variant_names()) {
     if (name == "v3" && !plan::registers_config(problem, vector)) continue;
     Variant variant;
     variant.name = name;
-    kernels.push_back(runtime(problem, name, variant));
+    kernels.push_back(runtime(problem, name, variant, deterministic));
   }
   // Several rows a block, in the families that the named variants give a block a row.
-  kernels.push_back(runtime(problem, "safe, rows of 8 threads", by_hand("safe", 8, vector)));
-  kernels.push_back(runtime(problem, "looped, rows of 4 threads", by_hand("looped", 4, vector)));
-  kernels.push_back(runtime(problem, "looped, 2 rows of 64 threads", by_hand("looped", 64, vector)));
+  kernels.push_back(runtime(problem, "safe, rows of 8 threads", by_hand("safe", 8, vector), deterministic));
+  kernels.push_back(runtime(problem, "looped, rows of 4 threads", by_hand("looped", 4, vector), deterministic));
+  kernels.push_back(runtime(problem, "looped, 2 rows of 64 threads", by_hand("looped", 64, vector), deterministic));
   return kernels;
 }
 
-std::vector<Problem> threshold_problems() {
+std::vector<Problem> threshold_problems(bool deterministic) {
   std::vector<Problem> problems;
   int turn = 0;
   for (const Types& pair : types) {
     const int widest = plan::widest_vector({.cols = 1, .in = pair.in, .out = pair.out});
+    // Only then does the width of an access depend on the length. Of two types the narrowest and the widest do.
     for (int width = 1; width <= widest; width *= 2) {
+      if (width != 1 && (!deterministic || (pair.in != pair.out && width != widest))) continue;
       // The operations take turns: none of this depends on them.
       const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
-      append_thresholds({.in = pair.in, .out = pair.out, .op = op}, width, width == widest, problems);
+      append_thresholds({.in = pair.in, .out = pair.out, .op = op}, width, !deterministic || width == widest,
+                        deterministic, problems);
     }
     for (const std::int64_t cols : {1, 63, 64, 65}) {
       const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
@@ -134,15 +142,15 @@ std::vector<Problem> special_problems() {
   return problems;
 }
 
-std::vector<NamedKernel> every_kernel(const Problem& problem) {
-  std::vector<NamedKernel> kernels = runtime_kernels(problem);
+std::vector<NamedKernel> every_kernel(const Problem& problem, bool deterministic) {
+  std::vector<NamedKernel> kernels = runtime_kernels(problem, deterministic);
   // How the registers family covers a row depends on its length: longer rows are not compiled.
   if (problem.cols > longest_runtime_row) {
     std::erase_if(kernels, [](const NamedKernel& k) { return k.bundle.front().family == plan::Family::registers; });
   }
   const std::vector<Problem> special = special_problems();
   if (std::find(special.begin(), special.end(), problem) != special.end())
-    kernels.push_back({"built-in", chosen(problem)});
+    kernels.push_back({"built-in", chosen(problem, deterministic)});
   return kernels;
 }
 
@@ -156,6 +164,8 @@ std::vector<Problem> mutation_problems() {
           {.cols = 65, .layout = Layout::strided}};
 }
 
-plan::Bundle chosen(const Problem& problem) { return plan::choose(problem, any_arch); }
+plan::Bundle chosen(const Problem& problem, bool deterministic) {
+  return plan::choose(problem, any_arch, {}, deterministic);
+}
 
 }  // namespace jitsoftmax::host_test

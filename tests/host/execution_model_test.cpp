@@ -11,6 +11,7 @@
 
 #include "host/executor.hpp"
 #include "host/seed.hpp"
+#include "host/wrong_kernel.hpp"
 #include "kernel_templates/device.cuh"
 
 namespace jitsoftmax::host_test {
@@ -20,37 +21,6 @@ using kernels::SharedArray;
 using kernels::shuffle_xor;
 using kernels::sync_block;
 using kernels::thread_index;
-
-constexpr int tries = 20;  // orders of the threads
-
-plan::Geometry geometry(unsigned threads, unsigned shared = 0, unsigned blocks = 1) {
-  return {.grid_x = blocks, .grid_y = 1, .block = threads, .shared = shared};
-}
-
-// The message of the error that every order of the threads ends in; it names the coordinates.
-std::string caught(const plan::Geometry& shape, const std::function<void()>& kernel) {
-  std::string message;
-  for (std::uint64_t i = 0; i < tries; ++i) {
-    INFO("JITSOFTMAX_SEED=", seed());
-    message.clear();
-    try {
-      run_grid(shape, kernel, seed() + i);
-    } catch (const ExecutionError& error) {
-      message = error.what();
-    }
-    REQUIRE_FALSE(message.empty());
-    CHECK(message.find("block ") != std::string::npos);
-    CHECK(message.find("thread ") != std::string::npos);
-    CHECK(message.find("seed " + std::to_string(seed() + i)) != std::string::npos);
-  }
-  return message;
-}
-
-bool says(const std::string& message, const std::string& part) {
-  CAPTURE(message);
-  CAPTURE(part);
-  return message.find(part) != std::string::npos;
-}
 
 TEST_CASE("every thread of every block runs once and knows its place") {
   std::vector<std::atomic<int>> runs(6 * 96);

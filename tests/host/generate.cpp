@@ -6,6 +6,7 @@
 // writes kernels_0.cpp ... and kernels.cpp, which joins them.
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -24,8 +25,15 @@ void add(const plan::Bundle& bundle, Names& names) {
   for (const plan::Specialization& s : bundle) names.insert(plan::name_expression(s));
 }
 
-void add_runtime(const Problem& problem, Names& names) {
-  for (const NamedKernel& kernel : runtime_kernels(problem)) add(kernel.bundle, names);
+void add_runtime(const Problem& problem, bool deterministic, Names& names) {
+  for (const NamedKernel& kernel : runtime_kernels(problem, deterministic)) add(kernel.bundle, names);
+}
+
+void add(const std::vector<HeldCase>& cases, Names& names) {
+  for (const HeldCase& held : cases) {
+    add(held.peeled.bundle, names);
+    add(held.deterministic.bundle, names);
+  }
 }
 
 Names whole_suite() {
@@ -34,21 +42,25 @@ Names whole_suite() {
     for (problem.cols = 1; problem.cols <= longest_runtime_row; ++problem.cols) {
       for (const Layout layout : {Layout::contiguous, Layout::strided}) {
         problem.layout = layout;
-        add_runtime(problem, names);
+        for (const bool deterministic : {false, true}) add_runtime(problem, deterministic, names);
       }
     }
   }
-  for (const Problem& problem : threshold_problems()) add(chosen(problem), names);
-  for (const Problem& problem : special_problems()) add(chosen(problem), names);
+  for (const bool deterministic : {false, true}) {
+    for (const Problem& problem : threshold_problems(deterministic)) add(chosen(problem, deterministic), names);
+    for (const Problem& problem : special_problems()) add(chosen(problem, deterministic), names);
+  }
+  add(held_cases(), names);
   return names;
 }
 
 Names mutation_check() {
   Names names;
   for (const Problem& problem : mutation_problems()) {
-    add_runtime(problem, names);
+    add_runtime(problem, false, names);
     add(chosen(problem), names);
   }
+  add(mutation_cases(), names);
   return names;
 }
 
@@ -57,12 +69,16 @@ constexpr const char* prologue = R"(// Generated from tests/host/cases.cpp.
 #include "kernel_templates/softmax_looped.cuh"
 #include "kernel_templates/softmax_registers.cuh"
 #include "kernel_templates/softmax_safe.cuh"
+#include "kernel_templates/softmax_staged.cuh"
 #include "kernel_templates/softmax_strided.cuh"
 
 namespace jitsoftmax::kernels {
 )";
 
+// A file that would not change keeps its time: nothing has to be compiled again.
 void write(const std::string& path, const std::string& text) {
+  std::ifstream before(path);
+  if (std::string(std::istreambuf_iterator<char>(before), {}) == text) return;
   std::ofstream file(path);
   file << text;
   if (!file.flush()) throw std::runtime_error("cannot write " + path);

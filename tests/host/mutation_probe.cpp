@@ -36,9 +36,21 @@ void check(const Problem& problem) {
   }
 }
 
+void check(const HeldCase& held) {
+  std::mt19937_64 random(seed);
+  const Sample rows = random_sample(held.problem, 3, random);
+  const std::int64_t vector = held.peeled.bundle.front().config.vector;
+  const std::int64_t aligned = (vector - held.problem.cols % vector) % vector;
+  for (const NamedKernel& kernel : {held.peeled, held.deterministic}) {
+    expect_right(rows, kernel, {.in_gap = aligned, .out_gap = aligned});
+    expect_right(rows, kernel, {.in_phase = 1, .out_phase = 2, .in_gap = 1});
+  }
+}
+
 }  // namespace
 
 int main() {
   for (const Problem& problem : mutation_problems()) check(problem);
+  for (const HeldCase& held : mutation_cases()) check(held);
   return 0;
 }

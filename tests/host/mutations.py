@@ -2,7 +2,7 @@
 """The mutation check: breaks the kernels, one barrier or bound at a time, and expects that running
 them on the CPU shows it.
 
-    mutations.py --templates DIR --work DIR --jobs N -- COMPILER ARGUMENT...
+    mutations.py --templates DIR --work DIR --jobs N [--only TEXT] -- COMPILER ARGUMENT...
 
 COMPILER ARGUMENT... builds the probe; {templates} in an argument is replaced by a folder that holds
 kernel_templates/, {output} by the program to write.
@@ -21,10 +21,15 @@ import sys
 # elements instead, where there is one.
 LOOPS = {
     "first < cols": "first + step < cols",  # the last chunk is lost
+    "first < cover.packets": "first + step < cover.packets",
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
 }
 # At equality both sides are the same number.
-NO_BOUNDS = ["config.threads < warp_size ?"]
+NO_BOUNDS = ["config.threads < warp_size ?", "left < config.threads ?", "to_boundary < cols ?"]
+# What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
+# hardware about the barriers, and the CPU has one memory only.
+ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|publish\(\w+\(\), .*\);"
+                      r"|barrier\(piece\)\.(?:init|expect|wait)\(\w*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")
 WEAKER = {"<": "<=", ">=": ">"}
@@ -35,8 +40,8 @@ def mutations_of(line):
     if SKIPPED.match(line):
         return
     code = line.split("//")[0]
-    if "sync_block();" in code:
-        yield "barrier removed", line.replace("sync_block();", ";")
+    for match in ORDERING.finditer(code):
+        yield f"removed: {match.group(0)}", line[:match.start()] + ";" + line[match.end():]
     for match in BOUND.finditer(code):
         text, operator = match.group(0), match.group(1)
         if any(code[match.start():].startswith(known) for known in NO_BOUNDS):
@@ -53,7 +58,7 @@ def mutations_of(line):
 
 
 def all_mutations(templates):
-    names = ["online.cuh", "row_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
+    names = ["online.cuh", "one_read.cuh", "row_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
     for name in names:
         lines = (templates / name).read_text().splitlines(keepends=True)
         for number, line in enumerate(lines):
@@ -93,11 +98,12 @@ def main():
     parser.add_argument("--templates", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="only what this is a part of, as --list says it")
     parser.add_argument("--list", action="store_true", help="only say what would be broken")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
 
-    mutations = list(all_mutations(pathlib.Path(arguments.templates)))
+    mutations = [m for m in all_mutations(pathlib.Path(arguments.templates)) if arguments.only in m[0]]
     if arguments.list:
         print("\n".join(what for what, _, _ in mutations))
         return 0

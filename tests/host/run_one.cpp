@@ -27,6 +27,11 @@ NamedKernel kernel_named(const std::string& name, const Problem& problem) {
     if (kernel.name == name) return std::move(kernel);
     known += "\n  " + kernel.name;
   }
+  for (HeldCase& held : held_cases()) {
+    if (held.problem != problem) continue;
+    if (held.peeled.name == name) return std::move(held.peeled);
+    known += "\n  " + held.peeled.name;
+  }
   throw std::runtime_error("no kernel '" + name + "' for " + plan::describe(problem) + "; there are" + known);
 }
 

@@ -5,17 +5,23 @@
 namespace jitsoftmax::host_test {
 namespace {
 
-std::string race(const char* what, int byte, const char* how, int other) {
-  return std::string(what) + " byte " + std::to_string(byte) + " of shared memory, which thread " +
-         std::to_string(other) + how + " with no barrier in between";
+std::string race(const char* what, int byte, const char* how, const Moment& now, const Moment& other) {
+  return std::string(what) + " byte " + std::to_string(byte) + " of shared memory, which " + name_for(now, other) +
+         how + " with no barrier in between";
 }
 
 }  // namespace
 
-void SharedMemory::reset(int bytes) {
+std::string name_for(const Moment& reader, const Moment& named) {
+  std::string name = "thread " + std::to_string(named.thread);
+  if (named.rank != reader.rank) name += " of block " + std::to_string(named.rank) + " of the cluster";
+  return name;
+}
+
+void SharedMemory::reset(int bytes, std::uint64_t interval) {
   bytes_.assign(static_cast<std::size_t>(bytes), std::byte{0xff});
   history_.resize(bytes_.size());
-  ++interval_;
+  since_ = interval;
 }
 
 std::optional<std::string> SharedMemory::refuse(int offset, int bytes, int alignment) const {
@@ -31,34 +37,43 @@ std::optional<std::string> SharedMemory::refuse(int offset, int bytes, int align
   return std::nullopt;
 }
 
-std::optional<std::string> SharedMemory::load(int thread, void* to, int offset, int bytes, int alignment) {
+std::optional<std::string> SharedMemory::load(const Moment& now, void* to, int offset, int bytes, int alignment) {
   if (auto why = refuse(offset, bytes, alignment)) return why;
   for (int byte = offset; byte < offset + bytes; ++byte) {
     History& seen = history_[static_cast<std::size_t>(byte)];
-    if (seen.written == interval_ && seen.writer != thread) return race("reads", byte, " wrote", seen.writer);
-    if (seen.read != interval_) {
-      seen.read = interval_;
-      seen.reader = seen.other_reader = thread;
-    } else if (seen.reader != thread) {
-      seen.other_reader = thread;
+    if (races(seen.write, now)) return race("reads", byte, " wrote", now, seen.write.when);
+    if (races(seen.read, now)) {
+      seen.other_read = {now, true};
+    } else {
+      seen.read = {now, true};
     }
   }
   std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
   return std::nullopt;
 }
 
-std::optional<std::string> SharedMemory::store(int thread, int offset, const void* from, int bytes, int alignment) {
+std::optional<std::string> SharedMemory::store(const Moment& now, int offset, const void* from, int bytes,
+                                               int alignment) {
+  if (auto why = may_store(now, offset, bytes, alignment)) return why;
+  for (int byte = offset; byte < offset + bytes; ++byte) history_[static_cast<std::size_t>(byte)].write = {now, true};
+  fill(offset, from, bytes);
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::may_store(const Moment& now, int offset, int bytes, int alignment) const {
   if (auto why = refuse(offset, bytes, alignment)) return why;
   for (int byte = offset; byte < offset + bytes; ++byte) {
-    History& seen = history_[static_cast<std::size_t>(byte)];
-    if (seen.written == interval_ && seen.writer != thread) return race("writes", byte, " wrote", seen.writer);
-    if (seen.read == interval_ && seen.reader != thread) return race("writes", byte, " read", seen.reader);
-    if (seen.read == interval_ && seen.other_reader != thread) return race("writes", byte, " read", seen.other_reader);
-    seen.written = interval_;
-    seen.writer = thread;
+    const History& seen = history_[static_cast<std::size_t>(byte)];
+    if (races(seen.write, now)) return race("writes", byte, " wrote", now, seen.write.when);
+    for (const Access* read : {&seen.read, &seen.other_read}) {
+      if (races(*read, now)) return race("writes", byte, " read", now, read->when);
+    }
   }
-  std::memcpy(bytes_.data() + offset, from, static_cast<std::size_t>(bytes));
   return std::nullopt;
+}
+
+void SharedMemory::fill(int offset, const void* from, int bytes) {
+  std::memcpy(bytes_.data() + offset, from, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace jitsoftmax::host_test

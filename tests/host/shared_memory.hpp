@@ -10,34 +10,59 @@
 
 namespace jitsoftmax::host_test {
 
+// A thread at some point of its run: where it is and which barriers it has passed.
+struct Moment {
+  int thread = 0;              // of its block
+  int rank = 0;                // of its block in the cluster
+  std::uint64_t interval = 0;  // between two barriers of its block; grows
+  std::uint64_t arrived = 0;   // cluster barriers that it has arrived at,
+  std::uint64_t waited = 0;    // and waited for
+
+  // Whether barriers order what was done then before what is done now.
+  [[nodiscard]] bool is_before(const Moment& now) const {
+    const bool same_block = rank == now.rank;
+    return (same_block && (thread == now.thread || interval < now.interval)) || arrived < now.waited;
+  }
+};
+
+// "thread 5", for one of another block with that as well.
+[[nodiscard]] std::string name_for(const Moment& reader, const Moment& named);
+
 class SharedMemory {
  public:
-  // Every block starts with bytes that are NaN in every element type.
-  void reset(int bytes);
-
-  // A barrier: what was accessed before it is ordered before what is accessed after it.
-  void barrier() { ++interval_; }
+  // Every block starts with bytes that are NaN in every element type. What was accessed before
+  // `interval` is forgotten.
+  void reset(int bytes, std::uint64_t interval);
 
   // What is wrong with the access, as a clause; nothing if it was made. A race is two threads that
-  // touch a byte between the same two barriers, one of them writing: it is found whichever comes
-  // first.
-  std::optional<std::string> load(int thread, void* to, int offset, int bytes, int alignment);
-  std::optional<std::string> store(int thread, int offset, const void* from, int bytes, int alignment);
+  // touch a byte with no barrier in between, one of them writing: it is found whichever comes first.
+  std::optional<std::string> load(const Moment& now, void* to, int offset, int bytes, int alignment);
+  std::optional<std::string> store(const Moment& now, int offset, const void* from, int bytes, int alignment);
+
+  // The same of a store that somebody else makes, later and with `fill`: whoever orders that has to see to
+  // it that nobody touches the bytes meanwhile.
+  [[nodiscard]] std::optional<std::string> may_store(const Moment& now, int offset, int bytes, int alignment) const;
+  void fill(int offset, const void* from, int bytes);
 
  private:
+  struct Access {
+    Moment when;
+    bool made = false;
+  };
   struct History {
-    std::uint64_t written = 0;  // interval
-    std::uint64_t read = 0;
-    int writer = 0;
-    int reader = 0;
-    int other_reader = 0;  // differs from `reader` if there was more than one
+    Access write;
+    Access read;
+    Access other_read;  // of another thread than `read`, if there was more than one
   };
 
+  [[nodiscard]] bool races(const Access& earlier, const Moment& now) const {
+    return earlier.made && earlier.when.interval >= since_ && !earlier.when.is_before(now);
+  }
   std::optional<std::string> refuse(int offset, int bytes, int alignment) const;
 
   std::vector<std::byte> bytes_;
   std::vector<History> history_;  // of every byte
-  std::uint64_t interval_ = 0;
+  std::uint64_t since_ = 0;
 };
 
 }  // namespace jitsoftmax::host_test

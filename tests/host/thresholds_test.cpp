@@ -1,5 +1,6 @@
 // The built-in choice, with Static columns, is right on both sides of every length at which it
-// changes; and a row has the same bits at every alignment, in place, and in every order of the threads.
+// changes; and a row has the same bits in place and in every order of the threads, and if that is asked for at every
+// alignment.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -21,9 +22,9 @@ void expect_same_bits(const Outcome& a, const Outcome& b, std::size_t rows) {
   }
 }
 
-void serve(const Problem& problem, std::mt19937_64& random) {
+void serve(const Problem& problem, bool deterministic, std::mt19937_64& random) {
   CAPTURE(plan::describe(problem));
-  const plan::Bundle bundle = chosen(problem);
+  const plan::Bundle bundle = chosen(problem, deterministic);
   // A whole block and a part of one, where a block has several rows.
   const bool strided = problem.layout == Layout::strided;
   const std::int64_t count = strided ? 36 : bundle.front().config.rows + 1;
@@ -36,19 +37,23 @@ void serve(const Problem& problem, std::mt19937_64& random) {
   const Placement crooked{.in_phase = 1, .out_phase = vector / 2, .in_gap = 3, .out_gap = vector, .inner = inner};
   const Outcome moved = run(rows, bundle, crooked, seed() + 1);
   CHECK_MESSAGE(moved.failure.empty(), moved.failure);
-  expect_same_bits(packed, moved, rows.rows.size());
+  if (deterministic) expect_same_bits(packed, moved, rows.rows.size());
   if (problem.in == problem.out) {
-    const Outcome in_place = run(rows, bundle, {.in_gap = vector, .inner = inner, .in_place = true}, seed() + 2);
+    // Rows of the same alignments as the crooked ones.
+    const Outcome in_place =
+        run(rows, bundle, {.in_phase = 1, .in_gap = 3, .inner = inner, .in_place = true}, seed() + 2);
     CHECK_MESSAGE(in_place.failure.empty(), in_place.failure);
-    expect_same_bits(packed, in_place, rows.rows.size());
+    expect_same_bits(moved, in_place, rows.rows.size());
   }
 }
 
 void serve(DType in, DType out) {
   INFO("JITSOFTMAX_SEED=", seed());
   std::mt19937_64 random(seed());
-  for (const Problem& problem : threshold_problems()) {
-    if (problem.in == in && problem.out == out) serve(problem, random);
+  for (const bool deterministic : {false, true}) {
+    for (const Problem& problem : threshold_problems(deterministic)) {
+      if (problem.in == in && problem.out == out) serve(problem, deterministic, random);
+    }
   }
   report_counts();
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plan/candidates.hpp"
-#include "plan/variants.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
+#include "plan/variants.hpp"
 
 using namespace jitsoftmax;
 
@@ -42,6 +42,20 @@ struct Memory {
   [[nodiscard]] Rows rows(std::int64_t count) { return {.out = out.data(), .in = in.data(), .count = count}; }
 };
 
+// Whether both give the elements of a row to the same threads, in the same order.
+bool same_mapping(const plan::Specialization& a, const plan::Specialization& b) {
+  kernels::Config expected = b.config;
+  expected.aligned = a.config.aligned;
+  plan::Specialization other = b;
+  other.config = expected;
+  return !a.config.peeled && plan::name_expression(a) == plan::name_expression(other);
+}
+
+// Why a kernel by hand for 4096 columns is refused; "" if it is not.
+std::string why_illegal(plan::Family family, const kernels::Config& config, DType type = DType::f32) {
+  return plan::illegal(plan::specialization({.cols = 4096, .in = type, .out = type}, family, config));
+}
+
 }  // namespace
 
 TEST_CASE("a specialization has one readable spelling") {
@@ -68,26 +82,112 @@ TEST_CASE("every choice is legal and its last specialization takes any rows") {
     for (const Layout layout : {Layout::contiguous, Layout::strided}) {
       for (const std::int64_t cols : lengths) {
         const Problem problem{.cols = cols, .in = in, .out = out, .layout = layout};
-        const plan::Bundle bundle = plan::choose(problem, hopper);
         CAPTURE(plan::describe(problem));
-        REQUIRE_FALSE(bundle.empty());
-        for (const plan::Specialization& s : bundle) {
-          CAPTURE(plan::name_expression(s));
-          REQUIRE(plan::illegal(s) == "");
-          REQUIRE((s.cols == 0 || s.cols == cols));
-          // The bits of a row must not depend on which of the bundle runs.
-          REQUIRE(s.family == bundle.front().family);
-          REQUIRE(s.config.threads == bundle.front().config.threads);
-          REQUIRE(s.config.vector == bundle.front().config.vector);
-          REQUIRE(s.config.elements == bundle.front().config.elements);
-        }
         const auto odd_address = static_cast<std::uintptr_t>(0x10000 + size_of(in) * size_of(out));
         const Rows worst{.out = reinterpret_cast<void*>(odd_address),
                          .in = reinterpret_cast<void*>(odd_address),
                          .count = 3,
                          .out_stride = cols + 1,
                          .in_stride = cols + 1};
-        REQUIRE(plan::accepts(bundle[plan::select(bundle, worst)], worst));
+        for (const bool deterministic : {false, true}) {
+          CAPTURE(deterministic);
+          const plan::Bundle bundle = plan::choose(problem, hopper, {}, deterministic);
+          REQUIRE_FALSE(bundle.empty());
+          for (const plan::Specialization& s : bundle) {
+            CAPTURE(plan::name_expression(s));
+            REQUIRE(plan::illegal(s) == "");
+            REQUIRE((s.cols == 0 || s.cols == cols));
+            // The bits of a row must not depend on which of the bundle runs.
+            if (deterministic) REQUIRE(same_mapping(s, bundle.front()));
+          }
+          REQUIRE(plan::accepts(bundle.back(), worst));
+          REQUIRE(plan::accepts(bundle[plan::select(bundle, worst)], worst));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a bundle peels only where it need not be deterministic") {
+  const Problem whole{.cols = 4096};
+  const plan::Bundle peeled = plan::choose(whole, hopper);
+  REQUIRE(peeled.size() == 2);
+  CHECK(peeled[0].config.aligned);
+  CHECK_FALSE(peeled[0].config.peeled);
+  CHECK(peeled[1].config.peeled);
+  CHECK_FALSE(peeled[1].config.aligned);
+  // Such rows are aligned by chance only.
+  const plan::Bundle odd = plan::choose({.cols = 4097}, hopper);
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].config.peeled);
+  CHECK(odd[0].config.vector == 4);
+  for (const std::int64_t cols : {4096, 4097, 4098}) {
+    for (const plan::Specialization& s : plan::choose({.cols = cols}, hopper, {}, true)) {
+      CHECK_FALSE(s.config.peeled);
+      CHECK(cols % s.config.vector == 0);
+    }
+  }
+  // What an element is aligned to needs no peeling.
+  CHECK(plan::choose(whole, hopper, {.name = "v1"}).size() == 1);
+  CHECK(plan::choose(whole, hopper, {.name = "v1"})[0].config.aligned);
+}
+
+TEST_CASE("clusters, packed elements and staged rows are legal where the kernels can do them") {
+  using plan::Family;
+  const kernels::Config clustered{.threads = 128, .cluster = 4, .vector = 4, .elements = 8};
+  CHECK(why_illegal(Family::registers, clustered) == "");
+  const auto with = [](kernels::Config config, auto change) {
+    change(config);
+    return config;
+  };
+  using Config = kernels::Config;
+  CHECK(contains(why_illegal(Family::looped, clustered), "clusters are of"));
+  CHECK(contains(why_illegal(Family::safe, clustered), "clusters are of"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 3; })), "power of two"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 32; })), "power of two"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 0; })), "power of two"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.rows = 2; })), "one row"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 2; })), "does not fit"));
+  CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.pieces = 2; })), "pieces"));
+
+  CHECK(why_illegal(Family::registers, {.threads = 128, .vector = 8, .elements = 32, .packed = true}, DType::bf16) ==
+        "");
+  CHECK(contains(why_illegal(Family::looped, {.threads = 256, .vector = 4, .elements = 4, .packed = true}), "packed"));
+
+  const kernels::Config staged{.threads = 128, .vector = 4, .elements = 32, .pieces = 4};
+  CHECK(why_illegal(Family::staged, staged) == "");
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.pieces = 3; })), "multiple of the pieces"));
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.pieces = 0; })), "multiple of the pieces"));
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.vector = 2; })), "16 bytes of input"));
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.elements = 16; })), "does not fit"));
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.packed = true; })), "packed"));
+  CHECK(contains(why_illegal(Family::staged, with(staged, [](Config& c) { c.threads = 1024, c.elements = 64; })),
+                 "shared memory"));
+  CHECK(contains(plan::illegal(plan::specialization({.cols = 4096, .in = DType::f16, .out = DType::f32}, Family::staged,
+                                                    {.threads = 128, .vector = 4, .elements = 32, .pieces = 4})),
+                 "16 bytes of input"));
+}
+
+TEST_CASE("candidates are legal, and only newer devices have clusters and staged rows") {
+  for (const auto& [in, out] : type_pairs) {
+    for (const std::int64_t cols : {1, 100, 4096, 4097, 32768, 131071}) {
+      const Problem problem{.cols = cols, .in = in, .out = out};
+      for (const plan::Specialization& s : plan::candidates(problem, hopper)) {
+        CAPTURE(plan::name_expression(s));
+        REQUIRE(plan::illegal(s) == "");
+        for (const bool deterministic : {false, true}) {
+          for (const plan::Specialization& member : plan::bundle_of(s, deterministic)) {
+            REQUIRE(plan::illegal(member) == "");
+            if (deterministic) REQUIRE(same_mapping(member, s));
+          }
+        }
+        // People can ask for each.
+        const plan::Specialization asked = plan::choose(problem, hopper, plan::variant_of(s)).front();
+        REQUIRE(plan::name_expression(asked) == plan::name_expression(plan::bundle_of(s, false).front()));
+      }
+      for (const plan::Specialization& s : plan::candidates(problem, {8, 0, 0})) {
+        REQUIRE(s.config.cluster == 1);
+        REQUIRE(s.family != plan::Family::staged);
       }
     }
   }
@@ -153,6 +253,22 @@ TEST_CASE("a grid covers any number of rows with legal dimensions and few blocks
     REQUIRE((blocks - grid.grid_y) * s.config.rows < count);
     REQUIRE(grid.block == static_cast<unsigned>(s.config.threads * s.config.rows));
   }
+  // Whole clusters, also where the grid has two dimensions.
+  const plan::Specialization clustered = plan::specialization(
+      {.cols = 4096}, plan::Family::registers, {.threads = 64, .cluster = 8, .vector = 4, .elements = 8});
+  for (const std::int64_t count : counts) {
+    CAPTURE(count);
+    if (count > std::int64_t{1} << 42) continue;  // beyond the second dimension
+    const plan::Geometry grid = plan::geometry(clustered, {.count = count}, 264);
+    REQUIRE(grid.cluster == 8);
+    REQUIRE(grid.grid_x % 8 == 0);
+    REQUIRE(grid.grid_x <= 2147483647U);
+    REQUIRE(grid.grid_y <= 65535);
+    const std::int64_t rows = static_cast<std::int64_t>(grid.grid_x / 8) * grid.grid_y;
+    REQUIRE(rows >= count);
+    REQUIRE(rows - grid.grid_y < count);
+  }
+  CHECK(plan::geometry(s, {.count = 7}, 264).cluster == 1);
   const plan::Specialization v4 = plan::choose({.cols = 4096}, hopper, {.name = "v4"}).front();
   CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid_x == 264);
   CHECK(plan::geometry(v4, {.count = 7}, 264).grid_x == 7);

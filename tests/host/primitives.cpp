@@ -1,0 +1,34 @@
+// The functions of kernels::cpu: what device.cuh asks the machine for goes to the running cluster.
+#include "host/cluster.hpp"
+
+namespace jitsoftmax::kernels::cpu {
+
+using host_test::Cluster;
+
+Place place() { return Cluster::current().place(); }
+void sync_block() { Cluster::current().sync_block(); }
+unsigned long long shuffle_xor(unsigned long long bits, int lane_mask) {
+  return Cluster::current().shuffle_xor(bits, lane_mask);
+}
+void shared_load(void* to, int offset, int bytes, int alignment) {
+  Cluster::current().shared_load(to, offset, bytes, alignment);
+}
+void shared_store(int offset, const void* from, int bytes, int alignment) {
+  Cluster::current().shared_store(offset, from, bytes, alignment);
+}
+void require_aligned(const void* pointer, int bytes) { Cluster::current().require_aligned(pointer, bytes); }
+
+void cluster_arrive() { Cluster::current().arrive(); }
+void cluster_wait() { Cluster::current().wait_for_cluster(); }
+void shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment) {
+  Cluster::current().shared_store_to_block(rank, offset, from, bytes, alignment);
+}
+
+void copy_barrier_init(int offset) { Cluster::current().copy_barrier_init(offset); }
+void copy_barrier_expect(int offset, int bytes) { Cluster::current().copy_barrier_expect(offset, bytes); }
+void copy_barrier_wait(int offset) { Cluster::current().copy_barrier_wait(offset); }
+void copy_to_shared(int to, const void* from, int bytes, int barrier_offset) {
+  Cluster::current().copy_to_shared(to, from, bytes, barrier_offset);
+}
+
+}  // namespace jitsoftmax::kernels::cpu
