@@ -44,7 +44,10 @@ RowShape describe_rows(const Problem& problem, int vector) noexcept {
 // A row over `threads` of each of `cluster` blocks; nothing if they cannot hold it.
 std::optional<Specialization> in_registers(const RowShape& rows, int threads, int cluster = 1) {
   const std::int64_t each = divide_up(rows.packets, std::int64_t{threads} * cluster);
-  if (threads > 1024 || each * rows.vector > most_elements_in_registers(rows.problem, rows.packed)) return std::nullopt;
+  // Blocks of 1024 threads leave each 64 registers.
+  const int most = most_elements_in_registers(rows.problem, rows.packed && threads <= 512) /
+                   (threads > 512 && rows.problem.in == DType::f64 ? 2 : 1);
+  if (threads > 1024 || each * rows.vector > most) return std::nullopt;
   return specialization(rows.problem, Family::registers,
                         {.threads = threads,
                          .rows = std::max(1, small_block / threads),
