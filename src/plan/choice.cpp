@@ -21,7 +21,9 @@ constexpr int small_block = 128;
 std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
 int to_warps(std::int64_t threads) noexcept { return static_cast<int>(divide_up(threads, warp) * warp); }
 int power_of_two(std::int64_t at_least) noexcept {
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(at_least, 1))));
+  constexpr std::int64_t beyond_any_use = 1 << 20;
+  return static_cast<int>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(at_least, 1, beyond_any_use))));
 }
 
 // Thread block clusters, and a block with most of a multiprocessor's shared memory.
