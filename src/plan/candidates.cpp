@@ -86,9 +86,10 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   return result;
 }
 
-int most_elements_in_registers(const Problem& problem, bool packed) noexcept {
-  if (problem.in == DType::f64) return 16;  // two registers each
-  return packed ? 64 : 32;
+int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept {
+  const bool large_block = threads > 512;  // leaves each thread 64 registers
+  if (problem.in == DType::f64) return large_block ? 8 : 16;
+  return packed && !large_block ? 64 : 32;
 }
 
 std::vector<Specialization> candidates(const Problem& problem, const Arch& arch) {
@@ -116,7 +117,8 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
       const int elements = static_cast<int>(each) * vector;
       const int rows = threads < 128 ? 128 / threads : 1;
       for (const bool packed : {false, true}) {
-        if ((packed && size_of(problem.in) != 2) || elements > most_elements_in_registers(problem, packed)) continue;
+        if ((packed && size_of(problem.in) != 2) || elements > most_elements_in_registers(problem, packed, threads))
+          continue;
         for (const int resident : {0, 2048 / (threads * rows)}) {
           if (resident != 0 && (!packed || elements > 32)) continue;
           add(Family::registers, {.threads = threads,

@@ -21,8 +21,8 @@ namespace jitsoftmax::plan {
 // Every legal specialization that may be the fastest for some number of rows.
 [[nodiscard]] std::vector<Specialization> candidates(const Problem& problem, const Arch& arch);
 
-// Elements that a thread holds without spilling; `packed`: as 16-bit types in memory.
-[[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed) noexcept;
+// Elements that a thread of a block of so many holds without spilling; `packed`: as the bits in memory.
+[[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept;
 
 constexpr int most_elements = 64;  // of a thread, but for the staged family: more only costs compile time
 

@@ -46,9 +46,7 @@ RowShape describe_rows(const Problem& problem, int vector) noexcept {
 // A row over `threads` of each of `cluster` blocks; nothing if they cannot hold it.
 std::optional<Specialization> in_registers(const RowShape& rows, int threads, int cluster = 1) {
   const std::int64_t each = divide_up(rows.packets, std::int64_t{threads} * cluster);
-  // Blocks of 1024 threads leave each 64 registers.
-  const int most = most_elements_in_registers(rows.problem, rows.packed && threads <= 512) /
-                   (threads > 512 && rows.problem.in == DType::f64 ? 2 : 1);
+  const int most = most_elements_in_registers(rows.problem, rows.packed, threads);
   if (threads > 1024 || each * rows.vector > most) return std::nullopt;
   return specialization(rows.problem, Family::registers,
                         {.threads = threads,
@@ -83,9 +81,9 @@ int threads_of_one_block(const RowShape& rows) noexcept {
 // A long row in the registers of a cluster: blocks of 256 threads, more where the cluster is not
 // enough.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  const int most_packets = most_elements_in_registers(rows.problem, rows.packed) / rows.vector;
   const auto reach = [&](int threads, int largest) -> std::optional<Specialization> {
-    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{threads} * most_packets));
+    const int most = most_elements_in_registers(rows.problem, rows.packed, threads) / rows.vector;
+    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{threads} * most));
     return cluster <= std::min(largest, most_cluster) ? in_registers(rows, threads, cluster) : std::nullopt;
   };
   for (const auto& [threads, largest] : {std::pair{256, 8}, {512, 8}, {512, 16}, {1024, 16}}) {

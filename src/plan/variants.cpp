@@ -60,7 +60,7 @@ Specialization named(const Problem& problem, const Variant& variant) {
     }
     config.elements = elements_for(problem, Family::registers, config);
     const Specialization result = specialization(problem, Family::registers, config);
-    if (config.elements > most_elements_in_registers(problem, false)) {
+    if (config.elements > most_elements_in_registers(problem, false, config.threads)) {
       refuse(problem, variant, "the row does not fit in a block's registers");
     }
     return result;
