@@ -96,6 +96,11 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if ((result.family == Family::strided) != (problem.layout == Layout::strided)) {
     refuse(problem, variant, "the strided family serves strided layouts, and no other family does");
   }
+  // The base's cluster and its residency go with its threads.
+  if (variant.family || variant.threads) {
+    config.cluster = 1;
+    config.resident = 0;
+  }
   if (variant.threads) config.threads = *variant.threads;
   if (variant.vector) config.vector = *variant.vector;
   if (variant.cluster) config.cluster = *variant.cluster;

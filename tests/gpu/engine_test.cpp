@@ -164,8 +164,8 @@ TEST_CASE("many threads ask one engine for the same and for different problems")
     });
   }
   threads.clear();
-  // 500 and 502 have an aligned and a general kernel, 501 and 503 one each.
-  CHECK(engine.stats().compiles == 6);
+  // 500 has a kernel for aligned rows and one for any, the others the latter.
+  CHECK(engine.stats().compiles == 5);
 }
 
 TEST_CASE("two streams at once do not disturb each other") {

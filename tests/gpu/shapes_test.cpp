@@ -4,8 +4,8 @@
 #include <set>
 
 #include "gpu/gpu_case.hpp"
-#include "plan/variants.hpp"
 #include "plan/choice.hpp"
+#include "plan/variants.hpp"
 
 using namespace jitsoftmax;
 using namespace jitsoftmax::testing;
@@ -21,7 +21,7 @@ void warm_up(Engine& engine, const std::vector<Problem>& problems) {
 std::vector<std::int64_t> thresholds(DType in, DType out) {
   std::set<std::int64_t> lengths;
   std::string last;
-  for (std::int64_t cols = 16; cols <= 140000; cols += 16) {
+  for (std::int64_t cols = 16; cols <= 140000; cols += 16 + cols / 100 / 16 * 16) {
     plan::Specialization s = plan::choose({cols, in, out}, Arch{9, 0, 0}).back();
     s.cols = 0;
     const std::string name = plan::name_expression(s);
@@ -48,7 +48,7 @@ TEST_CASE("every length from 1 to 300, and every length where the choice changes
     for (const std::int64_t cols : lengths) problems.push_back({cols, in, out});
     warm_up(engine, problems);
     for (const Problem& problem : problems) {
-      GpuCase test(problem, problem.cols > 5000 ? 3 : 19);
+      GpuCase test(problem, problem.cols > 5000 ? 2 : 9);
       test.fill_random(static_cast<unsigned>(problem.cols));
       CAPTURE(plan::describe(problem));
       CHECK(test.check(engine.prepare(problem)) == "");
@@ -70,32 +70,32 @@ TEST_CASE("rows of common long lengths, and rows beyond a block's shared memory"
   }
 }
 
-TEST_CASE("all pairs of alignment give the same bits as aligned rows") {
+TEST_CASE("all pairs of alignment are served, with the same bits where it is to be deterministic") {
   const Gpu gpu;
-  for (const char* variant : {"", "generic"}) {
-    Engine engine(gpu_options(variant));
+  for (const bool deterministic : {true, false}) {
+    Options options = gpu_options();
+    options.deterministic = deterministic;
+    Engine engine(options);
     for (const auto& [in, out] : type_pairs) {
-      for (const std::int64_t cols : {385, 1000, 4096}) {
+      for (const std::int64_t cols : {5, 385, 1000, 4096, 16384}) {
         const Problem problem{cols, in, out};
         const Kernel kernel = engine.prepare(problem);
         const int phases = 16 / std::min(size_of(in), size_of(out));
         std::vector<double> aligned;
         for (int in_phase = 0; in_phase < phases; ++in_phase) {
-          for (int out_phase = 0; out_phase < phases; out_phase += in_phase < 2 ? 1 : 3) {
+          for (int out_phase = 0; out_phase < phases; out_phase += in_phase < 2 ? 1 : 5) {
             GpuCase test(problem, 3);
             test.in_offset = in_phase;
             test.out_offset = out_phase;
             test.fill_random(7);
             const std::vector<double> got = test.run(kernel);
-            CAPTURE(variant);
+            CAPTURE(deterministic);
             CAPTURE(plan::describe(problem));
             CAPTURE(in_phase);
             CAPTURE(out_phase);
-            if (aligned.empty()) {
-              aligned = got;
-              REQUIRE(check_close(problem, got, test.expected()) == "");
-            }
-            REQUIRE(got == aligned);
+            REQUIRE(check_close(problem, got, test.expected()) == "");
+            if (aligned.empty()) aligned = got;
+            if (deterministic) REQUIRE(got == aligned);
           }
         }
       }
@@ -223,7 +223,9 @@ TEST_CASE("rows beyond 2^31 and 2^32 elements equal the same rows computed alone
     const auto row_bytes = static_cast<std::size_t>(2 * shape.cols);
     const std::size_t bytes = static_cast<std::size_t>(shape.rows) * row_bytes;
     constexpr std::int64_t last = 5;
-    Engine engine(gpu_options());
+    Options options = gpu_options();
+    options.deterministic = true;  // few rows would take another kernel
+    Engine engine(options);
     const Kernel kernel = engine.prepare(problem);
 
     GpuCase alone(problem, last);
