@@ -22,6 +22,8 @@ import sys
 LOOPS = {
     "first < cols": "first + step < cols",  # the last chunk is lost
     "first < cover.packets": "first + step < cover.packets",
+    "i < edges": "i + 1 < edges",
+    "k < count": "k + 1 < count",
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
 }
 # At equality both sides are the same number.
