@@ -35,10 +35,8 @@ class HeldNumbers {
     const Real row = finish.row_factor();
     const Real shift = finish.shift_factor(max_);
     for (Real& x : x_) {
-      if constexpr (Op::is_multiple_of_term && is_bf16<Out>) {
+      if constexpr (Op::is_multiple_of_term) {
         x = x * row * shift;
-      } else if constexpr (Op::is_multiple_of_term) {
-        x = x * (shift * row);
       } else {
         x = finish(x);
       }
