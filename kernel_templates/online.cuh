@@ -164,8 +164,8 @@ class Finish {
       : zero_(anchor(whole.max)), factor_(Op::template row_factor<Exp>(whole.sum, zero_masked)) {}
   Real operator()(Real x) const { return Op::template result<Exp>(x - zero_, factor_); }
 
-  // What the exponentials of (x - anchor(max)) are multiplied by, one after the other. The product alone may
-  // be a number that is too small to be exact where its multiples, in the exponential's unit, are not.
+  // What the exponentials of (x - anchor(max)) are multiplied by, one after the other. Their product
+  // may be too small a number to be exact where the result, in the exponential's unit, is not.
   Real row_factor() const { return factor_; }
   Real shift_factor(Real max) const { return exponential(max - zero_); }
 

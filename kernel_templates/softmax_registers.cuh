@@ -101,9 +101,9 @@ class HeldPackets {
     for (auto& packet : packets_) kernels::forget_derived(packet);
   }
 
-  Real scale_;
   Packet<In, width> packets_[count];
   bool present_[count];
+  Real scale_;
 };
 
 template <bool packed>

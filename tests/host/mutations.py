@@ -22,8 +22,11 @@ import sys
 LOOPS = {
     "first < cols": "first + step < cols",  # the last chunk is lost
     "first < cover.packets": "first + step < cover.packets",
+    "i < edges": "i + 1 < edges",
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
 }
+# Of one file: rows always fit in what is staged.
+LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}}
 # At equality both sides are the same number.
 NO_BOUNDS = ["config.threads < warp_size ?", "left < config.threads ?", "to_boundary < cols ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
@@ -35,7 +38,7 @@ BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?"
 WEAKER = {"<": "<=", ">=": ">"}
 
 
-def mutations_of(line):
+def mutations_of(name, line):
     """(what is broken, the broken line) for every barrier and bound of a line."""
     if SKIPPED.match(line):
         return
@@ -46,8 +49,9 @@ def mutations_of(line):
         text, operator = match.group(0), match.group(1)
         if any(code[match.start():].startswith(known) for known in NO_BOUNDS):
             continue
-        if text in LOOPS:
-            broken = LOOPS[text]
+        loops = LOOPS | LOOPS_OF.get(name, {})
+        if text in loops:
+            broken = loops[text]
         elif operator in WEAKER:
             broken = text.replace(f" {operator} ", f" {WEAKER[operator]} ")
         elif operator == "<=":
@@ -62,7 +66,7 @@ def all_mutations(templates):
     for name in names:
         lines = (templates / name).read_text().splitlines(keepends=True)
         for number, line in enumerate(lines):
-            for what, broken in mutations_of(line):
+            for what, broken in mutations_of(name, line):
                 yield f"{name}:{number + 1}: {what}", name, "".join([*lines[:number], broken, *lines[number + 1:]])
 
 
