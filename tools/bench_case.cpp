@@ -9,6 +9,7 @@
 #include "cuda/driver.hpp"
 #include "cuda/memory.hpp"
 #include "plan/choice.hpp"
+#include "plan/launch.hpp"
 #include "work.hpp"
 
 namespace jitsoftmax::tools {
@@ -121,12 +122,20 @@ class Case {
   std::vector<std::unique_ptr<BufferSet>> sets_;
 };
 
-Measured prepare(const Contender& contender, const Case& buffers, const Problem& problem, Kernel& kernel) {
+// Which of the bundle such a launch runs.
+std::string name_of_kernel(const Engine& engine, const Problem& problem, const Arch& arch, const Rows& rows) {
+  const Options& options = engine.options();
+  const plan::Bundle bundle = plan::choose(problem, arch, options.variant, options.deterministic);
+  return plan::name_expression(bundle[plan::select(bundle, plan::check(problem, rows))]);
+}
+
+Measured prepare(const Contender& contender, const Case& buffers, const Problem& problem, const Arch& arch,
+                 Kernel& kernel) {
   Measured measured;
   measured.name = contender.name;
   try {
     kernel = contender.engine->prepare(problem);
-    measured.kernel = kernel.specializations().front();
+    measured.kernel = name_of_kernel(*contender.engine, problem, arch, buffers.rows(0));
     measured.verdict = buffers.verify_sample(kernel, contender.engine->options().masked_rows);
     if (measured.verdict->wrong > 0) measured.error = "wrong result";
   } catch (const Error& error) {
@@ -156,7 +165,8 @@ BenchCase bench(const cuda::PrimaryContext& context, const tune::Instruments& in
   std::vector<Measured*> timed;
   result.kernels.reserve(contenders.size());
   for (std::size_t i = 0; i < contenders.size(); ++i) {
-    result.kernels.push_back(prepare(contenders[i], buffers, problem, kernels[i]));
+    result.kernels.push_back(
+        prepare(contenders[i], buffers, problem, cuda::architecture(context.device()), kernels[i]));
     if (!result.kernels.back().error.empty()) continue;
     timed.push_back(&result.kernels.back());
     enqueues.push_back(

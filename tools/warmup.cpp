@@ -80,7 +80,8 @@ int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs
   for (const Problem& problem : problems) {
     plan::check(problem);
     for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization : plan::choose(problem, arch, options.variant, options.deterministic)) {
+      for (const plan::Specialization& specialization :
+           plan::choose(problem, arch, options.variant, options.deterministic)) {
         const jit::Program program = jit::program(specialization, arch);
         const cache::Key key = cache::key_of(program, jit::templates());
         if (all.insert(key.hex()).second && !store.find(key, program)) ++missing;

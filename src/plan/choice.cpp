@@ -65,9 +65,8 @@ int threads_of_one_block(const RowShape& rows) noexcept {
     return p <= 4 * warp ? std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp)
                          : to_warps(divide_up(p, 4));
   }
-  if (rows.problem.in == DType::f64) {  // up to 8 packets a thread
-    if (p <= 8 * warp) return std::min(power_of_two(divide_up(p, 4)), warp);
-    return to_warps(divide_up(p, 8));
+  if (rows.problem.in == DType::f64) {  // 4 packets a thread: 8 are slower, for all that they keep of the row
+    return p <= 4 * warp ? power_of_two(divide_up(p, 4)) : to_warps(divide_up(p, 4));
   }
   if (p <= 16) return power_of_two(p);
   if (p <= 32) return 16;
@@ -92,7 +91,7 @@ std::optional<Specialization> in_cluster_registers(const RowShape& rows, int mos
   return std::nullopt;
 }
 
-// A long row of a 16-bit type in shared memory: its registers would take twice the room as numbers.
+// A long row in shared memory: as numbers in registers, a 16-bit type takes twice the room.
 std::optional<Specialization> staged(const RowShape& rows, int most_cluster) {
   constexpr int threads = 256;
   constexpr int pieces = 8;
@@ -120,12 +119,13 @@ Specialization looped(const RowShape& rows) {
 
 Specialization for_many_rows(const Problem& problem, const Arch& arch, int vector) {
   const RowShape rows = describe_rows(problem, vector);
-  const bool halves = vector == 8;
-  if (!halves || rows.packets <= 2048 || !has_large_clusters(arch)) {
+  // Of the types that take the most registers an element, or bring the most elements an access.
+  const bool stages = has_large_clusters(arch) && (vector == 8 || (problem.in == DType::f64 && vector == 2));
+  if (!stages || rows.packets <= 2048) {
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }
   if (has_large_clusters(arch)) {
-    if (const auto s = halves ? staged(rows, 16) : in_cluster_registers(rows, 16)) return *s;
+    if (const auto s = stages ? staged(rows, 16) : in_cluster_registers(rows, 16)) return *s;
   } else if (has_clusters(arch)) {
     if (const auto s = in_cluster_registers(rows, 8)) return *s;
   }

@@ -114,9 +114,10 @@ std::vector<Problem> threshold_problems(bool deterministic) {
   int turn = 0;
   for (const Types& pair : types) {
     const int widest = plan::widest_vector({.cols = 1, .in = pair.in, .out = pair.out});
-    // Only then does the width of an access depend on the length. Of two types the narrowest and the widest do.
+    // Only where it is deterministic does the width of an access depend on the length: the narrowest and the
+    // widest do.
     for (int width = 1; width <= widest; width *= 2) {
-      if (width != 1 && (!deterministic || (pair.in != pair.out && width != widest))) continue;
+      if (width != 1 && (!deterministic || width != widest)) continue;
       // The operations take turns: none of this depends on them.
       const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
       append_thresholds({.in = pair.in, .out = pair.out, .op = op}, width, !deterministic || width == widest,
