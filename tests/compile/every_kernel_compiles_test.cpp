@@ -11,8 +11,8 @@
 #include "compile/nvrtc.hpp"
 #include "jit/compiler.hpp"
 #include "plan/candidates.hpp"
-#include "plan/variants.hpp"
 #include "plan/choice.hpp"
+#include "plan/variants.hpp"
 
 using namespace jitsoftmax;
 
