@@ -17,7 +17,10 @@ void EngineOptions::add_to(CLI::App& command) {
                      "$XDG_CACHE_HOME/jitsoftmax, ~/.cache/jitsoftmax); empty: nowhere");
 
   const std::string group = "Kernel choice";
-  command.add_option("--variant", variant.name, "A kernel by name: safe3, v0 ... v4, generic")->group(group);
+  command
+      .add_option("--variant", variant.name,
+                  "A kernel by name: safe3, v0 ... v4, generic (bench: also best, all, every)")
+      ->group(group);
   command.add_option("--family", variant.family, "safe, looped, registers, staged or strided")->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);
   command.add_option("--rows", variant.rows, "Rows a block")->group(group);
