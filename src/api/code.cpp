@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.hpp"
 #include "cache/key.hpp"
 
 namespace jitsoftmax {
@@ -13,7 +14,14 @@ Code::Code(const Options& options)
       store_({.layers = options.cache_layers,
               .directory = cache::resolve_directory(options.cache_dir),
               .log = options.log}),
-      compiler_(options.nvrtc, options.log) {}
+      compiler_(options.nvrtc, options.log) {
+  if (!options.cache_dir && store_.options().directory.empty()) {
+    base::report(
+        options.log, LogLevel::warning,
+        "no cache directory: neither XDG_CACHE_HOME nor HOME names one; compiled kernels are kept in memory only. "
+        "Set JITSOFTMAX_CACHE_DIR, or Options::cache_dir (empty: none is wanted)");
+  }
+}
 
 Code::Result Code::get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose) {
   const jit::Program program = jit::program(specialization, arch);
