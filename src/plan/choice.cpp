@@ -19,9 +19,13 @@ constexpr int warp = kernels::warp_size;
 constexpr int small_block = 128;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
-int to_warps(std::int64_t threads) noexcept { return static_cast<int>(divide_up(threads, warp) * warp); }
+// Of threads or blocks: what is larger is refused whatever it is, and must not overflow before.
+constexpr std::int64_t beyond_any_use = 1 << 20;
+
+int to_warps(std::int64_t threads) noexcept {
+  return static_cast<int>(divide_up(std::min(threads, beyond_any_use), warp) * warp);
+}
 int power_of_two(std::int64_t at_least) noexcept {
-  constexpr std::int64_t beyond_any_use = 1 << 20;
   return static_cast<int>(
       std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(at_least, 1, beyond_any_use))));
 }
