@@ -156,13 +156,13 @@ std::vector<NamedKernel> every_kernel(const Problem& problem, bool deterministic
 }
 
 std::vector<Problem> mutation_problems() {
-  // A row in a part of a warp, rows of several warps, whole packets or not; both sides of the number
-  // of columns from which a strided row is shared by several warps.
+  // A row in a part of a warp, rows of several warps, whole packets or not; a strided row of one warp, and
+  // one that takes all the warps of a block more than one round.
   return {{.cols = 7},
           {.cols = 599},
           {.cols = 600},
           {.cols = 7, .layout = Layout::strided},
-          {.cols = 65, .layout = Layout::strided}};
+          {.cols = 300, .layout = Layout::strided}};
 }
 
 plan::Bundle chosen(const Problem& problem, bool deterministic) {
