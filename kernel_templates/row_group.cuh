@@ -58,10 +58,15 @@ class RowGroup {
     return {head, packets, cols - packets * width};
   }
 
-  // Whether a packet of the body, which begins at `body`, is moved in one access.
-  template <class T>
-  static bool is_wide(const T* body) {
-    return config.aligned || width == 1 || is_aligned(body, static_cast<int>(sizeof(T)) * width);
+  // Whether a packet of the body, which begins at `body`, is moved in one access. The packets of a
+  // peeled row of input begin where it can be.
+  template <class Out>
+  static bool writes_wide(const Out* body) {
+    return config.aligned || width == 1 || is_aligned(body, static_cast<int>(sizeof(Out)) * width);
+  }
+  template <class In>
+  static bool reads_wide(const In* body) {
+    return config.peeled || writes_wide(body);
   }
 
   // Packet k of this thread from packet `first` on, and whether there is one.
@@ -74,7 +79,7 @@ class RowGroup {
   // As they are in memory; what is beyond the body is left as it was.
   template <int count, class In>
   void load_packets(Packet<In, width> (&packets)[count], const In* body, Index first, const Cover& cover) const {
-    const bool wide = is_wide(body);
+    const bool wide = reads_wide(body);
     for (int k = 0; k < count; ++k) {
       if (!has(k, first, cover)) continue;
       const In* const from = body + packet(k, first) * width;
@@ -113,7 +118,7 @@ class RowGroup {
   }
   template <int count, class Out>
   void store(const Real (&x)[count], Out* body, Index first, const Cover& cover) const {
-    const bool wide = is_wide(body);
+    const bool wide = writes_wide(body);
     for (int k = 0; k < count / width; ++k) store_packet(x + k * width, k, body, wide, first, cover);
   }
 

@@ -87,7 +87,7 @@ class HeldPackets {
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
     forget_derived();
-    const bool wide = group.is_wide(body);
+    const bool wide = group.writes_wide(body);
     for (int k = 0; k < count; ++k) {
       Real x[width];
       Group::widen_packet(x, packets_[k], present_[k], scale_);

@@ -21,7 +21,7 @@ class HeldStaged {
   static_assert(width * sizeof(In) == staged_packet_bytes);
 
   HeldStaged(const Group& group, const In* body, const typename Group::Cover& cover, Real scale)
-      : group_(group), cover_(cover), scale_(scale), wide_(group.is_wide(body)) {
+      : group_(group), cover_(cover), scale_(scale), wide_(group.reads_wide(body)) {
     if (thread_index() == 0) {
       for (int piece = 0; piece < config.pieces; ++piece) barrier(piece).init();
       publish_barriers();
@@ -52,7 +52,7 @@ class HeldStaged {
   }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    const bool wide = group.is_wide(body);
+    const bool wide = group.writes_wide(body);
     for (int k = 0; k < count; ++k) {
       Real x[width];
       widen(x, k);

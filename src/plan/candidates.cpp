@@ -79,7 +79,7 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   // Left to itself the assembler holds f64 kernels to 64 registers, for occupancy, and spills.
   if (problem.in == DType::f64 && config.resident == 0) result.config.resident = 1;
   // So it does here to 80, where two blocks of 256 threads may have more.
-  if (family == Family::looped && config.threads * config.rows <= 256 && result.config.resident == 0) {
+  if (family == Family::looped && config.blocked && config.threads * config.rows <= 256 && result.config.resident == 0) {
     result.config.resident = 2;
   }
   result.config.shared = planned_shared(family, result.config, problem.in);
