@@ -8,7 +8,8 @@ namespace jitsoftmax::kernels {
 // the NVRTC name expression. A family reads the fields that it needs.
 struct Config {
   int threads = 1;          // threads of a block that share a row: a power of two up to 32, or a multiple of 32
-  int rows = 1;             // rows a block; a block has threads * rows threads
+  int rows = 1;             // rows a block, of the strided families `vector` times as many; a block has
+                            // threads * rows threads
   int cluster = 1;          // blocks that share a row, as a thread block cluster
   int vector = 1;           // elements of the input an access
   int elements = 1;         // elements that a thread holds at a time, a multiple of `vector`
@@ -39,10 +40,16 @@ struct Arguments {
 
 constexpr int warp_size = 32;
 
+constexpr int power_of_two(int at_least) {
+  int result = 1;
+  while (result < at_least) result *= 2;
+  return result;
+}
+constexpr int round_up(int bytes, int to) { return (bytes + to - 1) / to * to; }
+
 // Shared memory for merging partials (max, sum), two values of `accumulator_bytes` each: one of every
 // warp, unless a row fits in a warp; then, where blocks share a row, one of every block, and the barrier that
 // counts their arrival.
-constexpr int round_up(int bytes, int to) { return (bytes + to - 1) / to * to; }
 constexpr int barrier_bytes = 8;
 constexpr int warp_partials(const Config& config) {
   return config.threads > warp_size || config.cluster > 1 ? config.rows * (config.threads / warp_size) : 0;
@@ -58,15 +65,22 @@ constexpr int merge_bytes(const Config& config, int accumulator_bytes) {
                             : warp_partials(config) * 2 * accumulator_bytes;
 }
 
-// The shared memory of a tile of rows side by side: a partial of each of its 32 rows from every warp; then,
-// where blocks share the tile, from every block, and the barrier that counts their arrival.
+// The shared memory of a tile of rows side by side: a partial of each of its rows, and one more that is left
+// alone, from every warp; then, where blocks share the tile, from every block, and the barrier that counts
+// their arrival.
+constexpr int tile_partials(const Config& config) { return config.rows * config.vector + 1; }
+constexpr int tile_partials_bytes(const Config& config, int accumulator_bytes) {
+  return tile_partials(config) * 2 * accumulator_bytes;
+}
 constexpr int tile_block_partials_at(const Config& config, int accumulator_bytes) {
-  return (config.threads > 1 ? config.threads : 0) * warp_size * 2 * accumulator_bytes;
+  return config.threads * tile_partials_bytes(config, accumulator_bytes);
 }
 constexpr int tile_barrier_at(const Config& config, int accumulator_bytes) {
-  return tile_block_partials_at(config, accumulator_bytes) + config.cluster * warp_size * 2 * accumulator_bytes;
+  return tile_block_partials_at(config, accumulator_bytes) +
+         config.cluster * tile_partials_bytes(config, accumulator_bytes);
 }
 constexpr int tile_bytes(const Config& config, int accumulator_bytes) {
+  if (config.threads * config.cluster == 1) return 0;
   return config.cluster > 1 ? tile_barrier_at(config, accumulator_bytes) + barrier_bytes
                             : tile_block_partials_at(config, accumulator_bytes);
 }

@@ -11,11 +11,8 @@
 
 #if defined(__CUDACC__)
 #define JITSOFTMAX_KERNEL(config) __global__ void __launch_bounds__((config).threads*(config).rows, (config).resident)
-// A loop that is not unrolled: its body is dear to compile, and little time is spent there.
-#define JITSOFTMAX_ROLLED _Pragma("unroll 1")
 #else
 #define JITSOFTMAX_KERNEL(config) inline void
-#define JITSOFTMAX_ROLLED
 #endif
 
 namespace jitsoftmax::kernels {
@@ -76,6 +73,32 @@ inline long long grid_blocks() {
 #endif
 }
 
+// ---- accesses --------------------------------------------------------------------------------------
+
+#if defined(__CUDACC__)
+// What moves so many bytes in one access.
+template <int bytes>
+struct WordOf;
+template <>
+struct WordOf<16> {
+  using type = uint4;
+};
+template <>
+struct WordOf<8> {
+  using type = uint2;
+};
+template <>
+struct WordOf<4> {
+  using type = unsigned;
+};
+template <>
+struct WordOf<2> {
+  using type = unsigned short;
+};
+template <class T>
+using Word = typename WordOf<static_cast<int>(sizeof(T))>::type;
+#endif
+
 // ---- threads of a block talk to each other ------------------------------------------------------
 
 inline void sync_block() {
@@ -125,7 +148,7 @@ class SharedArray {
   T load(int index) const {
     T value;
 #if defined(__CUDACC__)
-    value = *reinterpret_cast<const T*>(shared_arena() + at(index));
+    *reinterpret_cast<Word<T>*>(&value) = *reinterpret_cast<const Word<T>*>(shared_arena() + at(index));
 #else
     cpu::shared_load(&value, at(index), static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
 #endif
@@ -178,6 +201,20 @@ class CopyBarrier {
         "{\n"
         ".reg .pred done;\n"
         "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
+        "@!done bra again;\n"
+        "}" ::"r"(shared_address(offset_))
+        : "memory");
+#else
+    cpu::copy_barrier_wait(offset_);
+#endif
+  }
+  // The same where other blocks of the cluster have sent them.
+  void wait_for_blocks() const {
+#if defined(__CUDACC__)
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], 0;\n"
         "@!done bra again;\n"
         "}" ::"r"(shared_address(offset_))
         : "memory");
@@ -280,15 +317,8 @@ Packet<T, width> load_wide(const T* from) {
   static_assert(sizeof(Packet<T, width>) <= 16);
   Packet<T, width> packet;
 #if defined(__CUDACC__)
-  if constexpr (sizeof(packet) == 16) {
-    *reinterpret_cast<uint4*>(&packet) = *reinterpret_cast<const uint4*>(from);
-  } else if constexpr (sizeof(packet) == 8) {
-    *reinterpret_cast<uint2*>(&packet) = *reinterpret_cast<const uint2*>(from);
-  } else if constexpr (sizeof(packet) == 4) {
-    *reinterpret_cast<unsigned*>(&packet) = *reinterpret_cast<const unsigned*>(from);
-  } else {
-    *reinterpret_cast<unsigned short*>(&packet) = *reinterpret_cast<const unsigned short*>(from);
-  }
+  using Whole = Word<Packet<T, width>>;
+  *reinterpret_cast<Whole*>(&packet) = *reinterpret_cast<const Whole*>(from);
 #else
   cpu::require_aligned(from, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(&packet, from, sizeof(packet));
@@ -300,15 +330,8 @@ template <class T, int width>
 void store_wide(T* to, const Packet<T, width>& packet) {
   static_assert(sizeof(packet) <= 16);
 #if defined(__CUDACC__)
-  if constexpr (sizeof(packet) == 16) {
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&packet);
-  } else if constexpr (sizeof(packet) == 8) {
-    *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(&packet);
-  } else if constexpr (sizeof(packet) == 4) {
-    *reinterpret_cast<unsigned*>(to) = *reinterpret_cast<const unsigned*>(&packet);
-  } else {
-    *reinterpret_cast<unsigned short*>(to) = *reinterpret_cast<const unsigned short*>(&packet);
-  }
+  using Whole = Word<Packet<T, width>>;
+  *reinterpret_cast<Whole*>(to) = *reinterpret_cast<const Whole*>(&packet);
 #else
   cpu::require_aligned(to, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(to, &packet, sizeof(packet));
@@ -441,6 +464,23 @@ inline float widen(f16 x) {
 #else
   return portable::widen(x);
 #endif
+}
+
+// Two 16-bit elements share a word, which is taken apart as a whole.
+template <int width, class T>
+void widen_packet(accumulator<T>* x, const Packet<T, width>& packet) {
+#if defined(__CUDACC__)
+  if constexpr (is_bf16<T> && width % 2 == 0) {
+    const auto* pairs = reinterpret_cast<const unsigned*>(&packet);
+    for (int i = 0; i < width / 2; ++i) {
+      x[2 * i] = __builtin_bit_cast(float, pairs[i] << 16);
+      x[2 * i + 1] = __builtin_bit_cast(float, pairs[i] & 0xffff0000u);
+    }
+  } else
+#endif
+  {
+    for (int i = 0; i < width; ++i) x[i] = widen(packet.at[i]);
+  }
 }
 
 // Rounds to nearest, ties to even.

@@ -14,11 +14,11 @@ void softmax_with_one_read(const Arguments& arguments) {
   using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   using Group = RowGroup<config, Columns, Real>;
+  if (!Group::has_rows(Group::tile(), arguments)) return;
   const Group group;
 
   const long long row = group.row(group.tile());
-  const bool live = row < arguments.rows;  // the last block can have rows to spare; it stays for the barriers
-  const Index cols = live ? Columns::count(arguments) : 0;
+  const Index cols = Group::exists(row, arguments) ? Columns::count(arguments) : 0;
   const In* in = static_cast<const In*>(arguments.in) + row * arguments.in_stride;
   Out* out = static_cast<Out*>(arguments.out) + row * arguments.out_stride;
   const auto cover = group.cover(in, cols);

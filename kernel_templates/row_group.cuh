@@ -6,9 +6,9 @@
 
 namespace jitsoftmax::kernels {
 
-// A row is a body of whole packets between two edges of less than a packet. The group takes the packets
-// in turn: thread t has the packets t, t + threads, t + 2 * threads, ... and of the edges, which a few
-// threads take element by element, the elements t, t + threads, ... Unless the Config is peeled the
+// A row is a body of whole packets between two edges of less than a packet. Each block has its part of the
+// body, of whose packets thread t has t, t + threads, t + 2 * threads, ... The edges are taken element by
+// element by the first threads of the group. Unless the Config is peeled the
 // body begins with the row, and the mapping depends on the Config and the number of columns alone,
 // never on an address: a row has the same bits at every alignment.
 template <Config config, class Columns, class Real>
@@ -38,15 +38,14 @@ class RowGroup {
     }
   }
 
-  // The number of this thread in the group.
-  int thread() const {
-    if constexpr (config.cluster > 1) return cluster_rank() * config.threads + thread_;
-    return thread_;
-  }
-
   // The row of this group in a tile of rows, which one block, or one cluster, works on.
   static long long tile() { return block_index() / config.cluster; }
   long long row(long long tile) const { return tile * config.rows + row_; }
+  // Whether a tile has rows at all; a grid of two dimensions can have tiles to spare.
+  static bool has_rows(long long tile, const Arguments& arguments) { return tile * config.rows < arguments.rows; }
+  // Of a tile that has rows: those of the last one can be fewer. The threads of a row that does not exist stay
+  // for the barriers.
+  static bool exists(long long row, const Arguments& arguments) { return config.rows == 1 || row < arguments.rows; }
 
   // How a row is cut.
   struct Cover {
@@ -76,11 +75,20 @@ class RowGroup {
     return config.peeled || writes_wide(body);
   }
 
+  // Packets of a block that are next to each other.
+  static constexpr int block_packets = config.threads * (config.elements / width);
+
   // Packet k of this thread from packet `first` on, and whether there is one.
-  Index packet(int k, Index first) const { return first + static_cast<Index>(k * threads + thread()); }
+  Index packet(int k, Index first) const { return first + static_cast<Index>(k * config.threads) + first_packet(); }
   bool has(int k, Index first, const Cover& cover) const {
     // True for every thread where that is known when the kernel is compiled.
-    return first + (k + 1) * threads <= cover.packets || packet(k, first) < cover.packets;
+    constexpr int blocks_before = (config.cluster - 1) * block_packets;
+    return first + blocks_before + (k + 1) * config.threads <= cover.packets || packet(k, first) < cover.packets;
+  }
+  // Where it is. The distance to the thread's first packet is the same for all threads.
+  template <class T>
+  T* at_packet(T* body, int k, Index first) const {
+    return body + first_packet() * width + (first + static_cast<Index>(k * config.threads)) * width;
   }
 
   // As they are in memory; what is beyond the body is left as it was.
@@ -89,7 +97,7 @@ class RowGroup {
     const bool wide = reads_wide(body);
     for (int k = 0; k < count; ++k) {
       if (!has(k, first, cover)) continue;
-      const In* const from = body + packet(k, first) * width;
+      const In* const from = at_packet(body, k, first);
       if (wide) {
         packets[k] = load_wide<In, width>(from);
       } else {
@@ -101,7 +109,8 @@ class RowGroup {
   // A packet as scaled numbers; -inf where there is none.
   template <class In>
   static void widen_packet(Real* x, const Packet<In, width>& packet, bool present, Real scale) {
-    for (int i = 0; i < width; ++i) x[i] = present ? scale * widen(packet.at[i]) : -infinity<Real>();
+    kernels::widen_packet(x, packet);
+    for (int i = 0; i < width; ++i) x[i] = present ? scale * x[i] : -infinity<Real>();
   }
 
   // `count` elements of this thread's packets from packet `first` on, as scaled numbers.
@@ -116,7 +125,7 @@ class RowGroup {
   template <class Out>
   void store_packet(const Real* x, int k, Out* body, bool wide, Index first, const Cover& cover) const {
     if (!has(k, first, cover)) return;
-    Out* const to = body + packet(k, first) * width;
+    Out* const to = at_packet(body, k, first);
     if (wide) {
       store_wide(to, narrow_packet<Out, width>(x));
     } else {
@@ -157,29 +166,29 @@ class RowGroup {
   // written once between two calls of `reuse`.
   Real max(Real value) const {
     static_assert(config.cluster == 1);
-    value = warp_max(value);
+    value = lane_max<lanes>(value);
     if constexpr (warps > 1) {
       publish(max_slots(), value);
       sync_block();
-      value = warp_max(collect(max_slots(), -infinity<Real>()));
+      value = lane_max<warp_slots>(collect(max_slots(), -infinity<Real>()));
     }
     return value;
   }
 
   Real sum(Real value) const {
     static_assert(config.cluster == 1);
-    value = warp_sum(value);
+    value = lane_sum<lanes>(value);
     if constexpr (warps > 1) {
       publish(sum_slots(), value);
       sync_block();
-      value = warp_sum(collect(sum_slots(), Real(0)));
+      value = lane_sum<warp_slots>(collect(sum_slots(), Real(0)));
     }
     return value;
   }
 
   // Once a kernel where the group is a cluster.
   Partial<Real> merge(Partial<Real> part) const {
-    part = warp_merge(part);
+    part = lane_merge<lanes>(part);
     if constexpr (warps > 1) {
       publish(max_slots(), part.max);
       publish(sum_slots(), part.sum);
@@ -188,16 +197,15 @@ class RowGroup {
     if constexpr (config.cluster > 1) {
       cluster_wait();
       if (thread_ < warp_size) {
-        if constexpr (warps > 1) part = warp_merge(collect_partial());
+        if constexpr (warps > 1) part = collect_and_merge();
         if (thread_ < config.cluster) {
           send_to_block(thread_, block_partials().offset(cluster_rank()), part, merge_barrier());
         }
       }
-      merge_barrier().wait();
-      const int lane = thread_ % warp_size;
-      return warp_merge(lane < config.cluster ? block_partials().load(lane) : Partial<Real>{});
+      merge_barrier().wait_for_blocks();
+      return lane_merge<config.cluster>(block_partials().load(thread_ % config.cluster));
     }
-    if constexpr (warps > 1) part = warp_merge(collect_partial());
+    if constexpr (warps > 1) part = collect_and_merge();
     return part;
   }
 
@@ -208,7 +216,17 @@ class RowGroup {
 
  private:
   static constexpr int lanes = config.threads < warp_size ? config.threads : warp_size;
+  static constexpr int warp_slots = power_of_two(warps);
 
+  // The number of this thread in the group.
+  int thread() const {
+    if constexpr (config.cluster > 1) return cluster_rank() * config.threads + thread_;
+    return thread_;
+  }
+  Index first_packet() const {
+    if constexpr (config.cluster > 1) return cluster_rank() * block_packets + thread_;
+    return thread_;
+  }
   Index edge(int i) const { return static_cast<Index>(i * threads + thread()); }
   static Index column_of_edge(Index e, const Cover& cover) { return e < cover.head ? e : e + cover.packets * width; }
   // To the next place where a packet may begin.
@@ -216,20 +234,6 @@ class RowGroup {
   static int elements_to_boundary(const T* row) {
     constexpr int bytes = static_cast<int>(sizeof(T)) * width;
     return (bytes - address_modulo(row, bytes)) % bytes / static_cast<int>(sizeof(T));
-  }
-
-  Real warp_max(Real value) const {
-    for (int mask = lanes / 2; mask > 0; mask /= 2) value = maximum(value, shuffle_xor(value, mask));
-    return value;
-  }
-  Real warp_sum(Real value) const {
-    for (int mask = lanes / 2; mask > 0; mask /= 2) value = value + shuffle_xor(value, mask);
-    return value;
-  }
-  // The maximum first: one exponential a lane instead of two a step.
-  Partial<Real> warp_merge(Partial<Real> part) const {
-    const Real max = warp_max(part.max);
-    return {max, warp_sum(part.sum_at(max))};
   }
 
   // One slot a warp for the maximum and one for the sum; then a partial of each block of a cluster.
@@ -245,12 +249,14 @@ class RowGroup {
   void publish(SharedArray<Real> slots, Real value) const {
     if (thread_ % warp_size == 0) slots.store(row_ * warps + thread_ / warp_size, value);
   }
+  // What the warps of the row have published, over as many lanes; others have the same again.
   Real collect(SharedArray<Real> slots, Real nothing) const {
-    const int lane = thread_ % warp_size;
-    return lane < warps ? slots.load(row_ * warps + lane) : nothing;
+    const int warp = thread_ % warp_slots;
+    return warp < warps ? slots.load(row_ * warps + warp) : nothing;
   }
-  Partial<Real> collect_partial() const {
-    return {collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))};
+  Partial<Real> collect_and_merge() const {
+    return lane_merge<warp_slots>(
+        Partial<Real>{collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))});
   }
 
   int thread_;  // of the block's part of the group

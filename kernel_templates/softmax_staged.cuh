@@ -34,7 +34,7 @@ class HeldStaged {
       for (int k = 0; k < count; ++k) {
         if (!group.has(k, 0, cover)) continue;
         Packet<In, width> packet;
-        for (int i = 0; i < width; ++i) packet.at[i] = body[group.packet(k, 0) * width + i];
+        for (int i = 0; i < width; ++i) packet.at[i] = group.at_packet(body, k, 0)[i];
         packets().store(k * config.threads + thread_index(), packet);
       }
     }
@@ -65,28 +65,21 @@ class HeldStaged {
   static CopyBarrier barrier(int piece) {
     return CopyBarrier(staged_barriers_at(config, sizeof(Real)) + piece * static_cast<int>(sizeof(long long)));
   }
-  // Packet k of thread t is number k * threads + t: what the threads of a block have for one k is
-  // contiguous in the row and here.
+  // The block's part of the row, as it is in memory.
   static SharedArray<Packet<In, width>> packets() {
     return SharedArray<Packet<In, width>>(staged_packets_at(config, sizeof(Real)));
   }
 
+  // By the block's first thread, whose packet `piece` * each the piece begins with.
   void copy_pieces(const In* body) const {
+    constexpr int most = each * config.threads;
     for (int piece = 0; piece < config.pieces; ++piece) {
-      int bytes = 0;
-      for (int k = piece * each; k < (piece + 1) * each; ++k) bytes += run(k) * staged_packet_bytes;
+      const Index left = cover_.packets - group_.packet(piece * each, 0);
+      const int bytes = (left <= 0 ? 0 : left < most ? static_cast<int>(left) : most) * staged_packet_bytes;
       barrier(piece).expect(bytes);
-      for (int k = piece * each; k < (piece + 1) * each; ++k) {
-        if (run(k) == 0) continue;
-        copy_to_shared(packets().offset(k * config.threads), body + group_.packet(k, 0) * width,
-                       run(k) * staged_packet_bytes, barrier(piece));
-      }
+      if (bytes == 0) continue;
+      copy_to_shared(packets().offset(piece * most), group_.at_packet(body, piece * each, 0), bytes, barrier(piece));
     }
-  }
-  // Packets of the block for one k; called by its first thread.
-  int run(int k) const {
-    const Index left = cover_.packets - group_.packet(k, 0);
-    return left <= 0 ? 0 : left < config.threads ? static_cast<int>(left) : config.threads;
   }
 
   void widen(Real* x, int k) const {

@@ -14,22 +14,38 @@ strided(const Arguments arguments) {
   using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   static_assert(config.cluster == 1);
-  constexpr Index step = static_cast<Index>(Group::warps) * config.elements;
+  constexpr Index step = static_cast<Index>(Group::warps) * Group::columns;
   if (!Group::has_rows(arguments)) return;
   const Group group(arguments);
-  const Real scale = arguments.scale;
-  Real x[config.elements];
+  Real x[Group::rows][Group::columns];
+  const auto load = [&](Index first) {
+    for (int i = 0; i < Group::columns; ++i) {
+      Real column[Group::rows];
+      group.load(column, i, first);
+      for (int v = 0; v < Group::rows; ++v) x[v][i] = column[v];
+    }
+  };
 
-  Accumulator<Exp, Real, true> share;
+  Accumulator<Exp, Real, true> shares[Group::rows];
   for (Index first = 0; first < group.cols(); first += step) {
-    for (int i = 0; i < config.elements; ++i) x[i] = group.load(i, first, scale);
-    share.add(x);
+    load(first);
+    for (int v = 0; v < Group::rows; ++v) shares[v].add(x[v]);
   }
-  const Finish<Op, Exp, Real> finish(group.merge(share.partial()), arguments.zero_masked != 0);
+  Partial<Real> parts[Group::rows];
+  for (int v = 0; v < Group::rows; ++v) parts[v] = shares[v].partial();
+  group.merge(parts);
 
   for (Index first = 0; first < group.cols(); first += step) {
-    for (int i = 0; i < config.elements; ++i) x[i] = group.load(i, first, scale);
-    for (int i = 0; i < config.elements; ++i) group.store(i, first, finish(x[i]));
+    load(first);
+    for (int v = 0; v < Group::rows; ++v) {
+      const Finish<Op, Exp, Real> finish(parts[v], arguments.zero_masked != 0);
+      for (Real& value : x[v]) value = finish(value);
+    }
+    for (int i = 0; i < Group::columns; ++i) {
+      Real column[Group::rows];
+      for (int v = 0; v < Group::rows; ++v) column[v] = x[v][i];
+      group.store(column, i, first);
+    }
   }
 }
 

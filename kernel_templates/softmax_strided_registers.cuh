@@ -14,14 +14,23 @@ strided_registers(const Arguments arguments) {
   using Exp = Exponential<Real>;
   if (!Group::has_rows(arguments)) return;
   const Group group(arguments);
-  const Real scale = arguments.scale;
 
-  Terms<Op, Exp, Real, config.elements> held;
-  for (int i = 0; i < config.elements; ++i) held.x[i] = group.load(i, 0, scale);
-  const Finish<Op, Exp, Real> finish(group.merge(held.partial()), arguments.zero_masked != 0);
+  Terms<Op, Exp, Real, Group::columns> held[Group::rows];
+  for (int i = 0; i < Group::columns; ++i) {
+    Real column[Group::rows];
+    group.load(column, i, 0);
+    for (int v = 0; v < Group::rows; ++v) held[v].x[i] = column[v];
+  }
+  Partial<Real> parts[Group::rows];
+  for (int v = 0; v < Group::rows; ++v) parts[v] = held[v].partial();
+  group.merge(parts);
 
-  held.finish(finish);
-  for (int i = 0; i < config.elements; ++i) group.store(i, 0, held.x[i]);
+  for (int v = 0; v < Group::rows; ++v) held[v].finish({parts[v], arguments.zero_masked != 0});
+  for (int i = 0; i < Group::columns; ++i) {
+    Real column[Group::rows];
+    for (int v = 0; v < Group::rows; ++v) column[v] = held[v].x[i];
+    group.store(column, i, 0);
+  }
 }
 
 }  // namespace jitsoftmax::kernels

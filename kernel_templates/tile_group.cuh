@@ -1,37 +1,47 @@
-// TileGroup: the threads that share a tile of 32 rows whose elements are apart in memory, and lie beside
-// those of the other rows. How they cover the tile and how they agree on each row's maximum and sum.
+// TileGroup: the threads that share a tile of rows whose elements are apart in memory and lie beside those
+// of the other rows. How they cover the tile and how they agree on each row's maximum and sum.
 #pragma once
 
 #include "online.cuh"
 
 namespace jitsoftmax::kernels {
 
-// Lane l of every warp has row l of the tile, so that an access of a warp is one contiguous piece. The
-// `threads` warps of each of `cluster` blocks take the columns in turn.
+// A tile has 32 times `vector` rows: lane l of every warp has the rows l * vector and following, so that an
+// access of a warp is one contiguous piece. The `threads` warps of each of `cluster` blocks take the
+// columns in turn, each thread `elements` / `vector` of them at a time.
 template <Config config, class Columns, class In, class Out>
 class TileGroup {
  public:
   using Real = accumulator<In>;
   using Index = typename Columns::Index;
-  static constexpr int warps = config.threads * config.cluster;
-  static_assert(config.rows == warp_size && config.vector == 1);
+  static constexpr int rows = config.vector;                       // of a thread
+  static constexpr int columns = config.elements / config.vector;  // of a thread, at a time
+  static constexpr int warps = config.threads * config.cluster;    // that share the tile
+  static constexpr int tile_rows = warp_size * rows;
+  static_assert(config.rows == warp_size && config.elements % rows == 0);
+  static_assert(config.threads <= warp_size && power_of_two(config.threads) == config.threads);
+  static_assert(rows <= config.threads, "a block has a thread for every row of its tile");
+  static_assert(rows == 1 || config.aligned);
   static_assert(config.shared == tile_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
 
   // Whether the tile has rows at all; a grid of two dimensions can have tiles to spare.
-  static bool has_rows(const Arguments& arguments) { return tile() * config.rows < arguments.rows; }
+  static bool has_rows(const Arguments& arguments) { return tile() * tile_rows < arguments.rows; }
 
   // The tile of this block. The lanes of rows that do not exist have no columns; they stay for the barriers.
   explicit TileGroup(const Arguments& arguments)
-      : warp_(thread_index() / warp_size), lane_(thread_index() % warp_size), inner_(arguments.inner) {
+      : warp_(thread_index() / warp_size),
+        lane_(thread_index() % warp_size),
+        inner_(arguments.inner),
+        scale_(arguments.scale) {
     if constexpr (config.cluster > 1) {
       if (thread_index() == 0) {
         merge_barrier().init();
-        merge_barrier().expect(config.cluster * warp_size * static_cast<int>(sizeof(Partial<Real>)));
+        merge_barrier().expect(config.cluster * tile_rows * static_cast<int>(sizeof(Partial<Real>)));
         publish_barriers();
       }
       cluster_arrive();  // waited for in merge()
     }
-    const long long row = tile() * config.rows + lane_;
+    const long long row = tile() * tile_rows + lane_ * rows;
     cols_ = row < arguments.rows ? Columns::count(arguments) : 0;
     const long long outer = row / inner_;
     const long long offset = row % inner_ + first_column() * inner_;
@@ -39,33 +49,41 @@ class TileGroup {
     out_ = static_cast<Out*>(arguments.out) + outer * arguments.out_stride + offset;
   }
 
-  // Columns of the row.
+  // Columns of a row.
   Index cols() const { return cols_; }
 
-  // This thread's element i from column `first` on, as a scaled number; -inf where there is none.
-  Real load(int i, Index first, Real scale) const {
-    return has(i, first) ? scale * widen(in_[offset(i, first)]) : -infinity<Real>();
+  // Column i of this thread from column `first` on: an element of each of its rows, as scaled numbers; -inf
+  // where there is none.
+  void load(Real (&x)[rows], int i, Index first) const {
+    Packet<In, rows> packet;
+    const bool present = has(i, first);
+    if (present) packet = load_wide<In, rows>(in_ + offset(i, first));
+    widen_packet(x, packet);
+    for (Real& value : x) value = present ? scale_ * value : -infinity<Real>();
   }
-  void store(int i, Index first, Real x) const {
-    if (has(i, first)) out_[offset(i, first)] = narrow<Out>(x);
+  void store(const Real (&x)[rows], int i, Index first) const {
+    if (has(i, first)) store_wide(out_ + offset(i, first), narrow_packet<Out, rows>(x));
   }
 
-  // Agreement on the row of this lane; every thread of the block calls, once a kernel.
-  Partial<Real> merge(Partial<Real> part) const {
-    if constexpr (config.threads > 1) {
-      warp_partials().store(warp_ * warp_size + lane_, part);
-      sync_block();
-      part = merged<config.threads>(warp_partials());
-    }
+  // Agreement on each of this thread's rows; every thread of the block calls, once a kernel. `helpers`
+  // neighbouring threads merge the partials of one row.
+  void merge(Partial<Real> (&parts)[rows]) const {
+    if constexpr (warps == 1) return;
+    for (int v = 0; v < rows; ++v) warp_partials().store(place(warp_, lane_ * rows + v), parts[v]);
+    sync_block();
+    const int row = thread_index() / helpers;
+    const int helper = thread_index() % helpers;
+    Partial<Real> whole = merged<config.threads>(warp_partials(), row, helper);
     if constexpr (config.cluster > 1) {
       cluster_wait();
-      for (int to = warp_; to < config.cluster; to += config.threads) {
-        send_to_block(to, block_partials().offset(cluster_rank() * warp_size + lane_), part, merge_barrier());
-      }
-      merge_barrier().wait();
-      part = merged<config.cluster>(block_partials());
+      const int to_all = block_partials().offset(place(cluster_rank(), row));
+      for (int to = helper; to < config.cluster; to += helpers) send_to_block(to, to_all, whole, merge_barrier());
+      merge_barrier().wait_for_blocks();
+      whole = merged<config.cluster>(block_partials(), row, helper);
     }
-    return part;
+    if (helper == 0) warp_partials().store(place(0, row), whole);
+    sync_block();
+    for (int v = 0; v < rows; ++v) parts[v] = warp_partials().load(place(0, lane_ * rows + v));
   }
 
  private:
@@ -74,25 +92,33 @@ class TileGroup {
     if constexpr (config.cluster > 1) return cluster_rank() * config.threads + warp_;
     return warp_;
   }
-  // Relative to this thread's first element.
+  // The columns that come before are as many for all threads.
   bool has(int i, Index first) const {
     // True for every thread where that is known when the kernel is compiled.
     return first + (i + 1) * warps <= cols_ || first + i * warps + first_column() < cols_;
   }
   long long offset(int i, Index first) const { return (static_cast<long long>(first) + i * warps) * inner_; }
 
-  // The maximum first: one exponential a partial instead of two.
+  // Of `count` partials of a row, of which this helper takes its share.
+  static constexpr int helpers = config.threads / rows;
   template <int count>
-  Partial<Real> merged(const SharedArray<Partial<Real>>& parts) const {
+  static Partial<Real> merged(const SharedArray<Partial<Real>>& parts, int row, int helper) {
+    constexpr int each = (count + helpers - 1) / helpers;
+    Partial<Real> mine[each];
+    for (int i = 0; i < each; ++i) {
+      if (helper + i * helpers < count) mine[i] = parts.load(place(helper + i * helpers, row));
+    }
     Real max = -infinity<Real>();
-    JITSOFTMAX_ROLLED
-    for (int i = 0; i < count; ++i) max = maximum(max, parts.load(i * warp_size + lane_).max);
+    for (int i = 0; i < each; ++i) max = maximum(max, mine[i].max);
+    max = lane_max<helpers>(max);
     Real sum = 0;
-    JITSOFTMAX_ROLLED
-    for (int i = 0; i < count; ++i) sum = sum + parts.load(i * warp_size + lane_).sum_at(max);
-    return {max, sum};
+    for (int i = 0; i < each; ++i) sum = sum + mine[i].sum_at(max);
+    return {max, lane_sum<helpers>(sum)};
   }
 
+  // Of a row's partial that `from` has: apart from each other by an odd number, for helpers to reach theirs
+  // in different banks.
+  static int place(int from, int row) { return from * tile_partials(config) + row; }
   static constexpr int real_bytes = static_cast<int>(sizeof(Real));
   static SharedArray<Partial<Real>> warp_partials() { return SharedArray<Partial<Real>>(0); }
   static SharedArray<Partial<Real>> block_partials() {
@@ -106,6 +132,7 @@ class TileGroup {
   long long inner_;
   const In* in_;
   Out* out_;
+  Real scale_;
 };
 
 }  // namespace jitsoftmax::kernels

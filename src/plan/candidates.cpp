@@ -47,8 +47,9 @@ std::string illegal(const Specialization& s) {
   }
   if (c.elements % c.vector != 0) return "the elements a thread are not a multiple of the vector width";
   if (c.persistent && s.family != Family::looped) return "only the looped family is persistent";
-  if (is_strided(s.family) && (c.rows != kernels::warp_size || c.vector != 1)) {
-    return "the strided families take 32 rows a block and vector 1";
+  if (is_strided(s.family) &&
+      (c.rows != kernels::warp_size || c.vector > threads || !std::has_single_bit(static_cast<unsigned>(threads)))) {
+    return "the strided families take 32 rows a block, a power of two of warps, and no wider accesses than those";
   }
   if (!is_strided(s.family) && (threads < kernels::warp_size ? !std::has_single_bit(static_cast<unsigned>(threads))
                                                              : threads % kernels::warp_size != 0)) {
@@ -59,8 +60,8 @@ std::string illegal(const Specialization& s) {
   }
   if (c.packed && s.family != Family::registers) return "only the registers family holds packed elements";
   if (c.pieces != 0 && s.family != Family::staged) return "only the staged family has pieces";
-  if (reads_once(s.family) &&
-      (s.cols == 0 || s.cols / c.vector > std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
+  if (reads_once(s.family) && (s.cols == 0 || (is_strided(s.family) ? s.cols : s.cols / c.vector) >
+                                                  std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
     return "the row does not fit in what its threads hold";
   }
   if (s.family == Family::staged) {
@@ -103,15 +104,24 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
   };
   const bool clusters = arch.major >= 9;
   if (problem.layout == Layout::strided) {
-    for (const int warps : {1, 2, 4, 8, 16, 32}) {
-      for (const int cluster : {1, 2, 4, 8, 16}) {
-        const std::int64_t each = (problem.cols - 1) / (warps * cluster) + 1;
-        const int most = most_elements_in_registers(problem, false, warps * kernels::warp_size);
-        if ((cluster > 1 && (!clusters || each < 4)) || each > most) continue;
-        add(Family::strided_registers,
-            {.threads = warps, .rows = kernels::warp_size, .cluster = cluster, .elements = static_cast<int>(each)});
+    for (int vector = widest_vector(problem); vector >= 1; vector /= 2) {
+      for (const int warps : {1, 2, 4, 8, 16, 32}) {
+        const int most = most_elements_in_registers(problem, false, warps * kernels::warp_size) / vector;
+        for (const int cluster : {1, 2, 4, 8, 16}) {
+          const std::int64_t each = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;
+          if ((cluster > 1 && (!clusters || each * vector < 4)) || each > most) continue;
+          add(Family::strided_registers, {.threads = warps,
+                                          .rows = kernels::warp_size,
+                                          .cluster = cluster,
+                                          .vector = vector,
+                                          .elements = static_cast<int>(each) * vector});
+        }
+        add(Family::strided, {.threads = warps,
+                              .rows = kernels::warp_size,
+                              .vector = vector,
+                              .elements = std::max(8, 4 * vector),
+                              .blocked = true});
       }
-      add(Family::strided, {.threads = warps, .rows = kernels::warp_size, .elements = 8, .blocked = true});
     }
     return result;
   }

@@ -153,19 +153,32 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
 }
 
 // Rows side by side in the registers of a block, or a cluster of blocks, of 16 warps.
-Specialization for_strided(const Problem& problem, const Arch& arch) {
+Specialization for_strided(const Problem& problem, const Arch& arch, int vector) {
   constexpr int most_warps = 16;
   const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
-  const int most = most_elements_in_registers(problem, false, most_warps * warp);
+  const int most = most_elements_in_registers(problem, false, most_warps * warp) / vector;
   const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * most));
-  if (cluster > most_cluster) return generic(problem);
-  const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), most_warps);
-  return specialization(
-      problem, Family::strided_registers,
-      {.threads = warps,
-       .rows = warp,
-       .cluster = cluster,
-       .elements = static_cast<int>(divide_up(std::max<std::int64_t>(problem.cols, 1), warps * cluster))});
+  if (cluster > most_cluster) return vector > 1 ? for_strided(problem, arch, vector / 2) : generic(problem);
+  const int warps = std::clamp(power_of_two(divide_up(problem.cols, 8)), vector, most_warps);
+  const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
+  return specialization(problem, Family::strided_registers,
+                        {.threads = warps,
+                         .rows = warp,
+                         .cluster = cluster,
+                         .vector = vector,
+                         .elements = static_cast<int>(each) * vector});
+}
+
+// Packets lie across the rows, so that whether they are aligned says nothing about the length of a row.
+Bundle strided_bundle(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic) {
+  const auto aligned = [](Specialization s) {
+    s.config.aligned = true;
+    return s;
+  };
+  const Specialization any = for_strided(problem, arch, 1);
+  const Specialization base = deterministic ? any : for_strided(problem, arch, widest_vector(problem));
+  const Specialization first = variant.empty() ? base : point(problem, variant, base);
+  return first.config.vector == 1 ? Bundle{aligned(first)} : Bundle{aligned(first), aligned(any)};
 }
 
 // The widest access that cuts a packed row into whole packets.
@@ -194,14 +207,14 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
 }
 
 Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic) {
+  if (problem.layout == Layout::strided) return strided_bundle(problem, arch, variant, deterministic);
   // Without peeling, a wide access that does not divide the row would find few rows aligned to it.
   const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
-  const Specialization base =
-      problem.layout == Layout::strided ? for_strided(problem, arch) : for_many_rows(problem, arch, vector);
+  const Specialization base = for_many_rows(problem, arch, vector);
   if (!variant.empty()) return bundle_of(point(problem, variant, base), deterministic);
 
   Bundle bundle;
-  if (problem.layout == Layout::contiguous && !deterministic) {
+  if (!deterministic) {
     if (const auto few = for_few_rows(problem, arch, vector)) bundle = bundle_of(*few, deterministic);
   }
   for (const Specialization& s : bundle_of(base, deterministic)) bundle.push_back(s);
@@ -211,9 +224,11 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
 bool accepts(const Specialization& specialization, const Rows& rows) noexcept {
   const kernels::Config& config = specialization.config;
   if (rows.count > specialization.most_rows) return false;
-  return !config.aligned || config.vector == 1 ||
-         (is_aligned(rows.in, rows.in_stride, specialization.in, config.vector) &&
-          is_aligned(rows.out, rows.out_stride, specialization.out, config.vector));
+  if (!config.aligned || config.vector == 1) return true;
+  // Neighbours of a strided row are in the same packet.
+  if (is_strided(specialization.family) && rows.inner % config.vector != 0) return false;
+  return is_aligned(rows.in, rows.in_stride, specialization.in, config.vector) &&
+         is_aligned(rows.out, rows.out_stride, specialization.out, config.vector);
 }
 
 std::size_t select(const Bundle& bundle, const Rows& rows) noexcept {

@@ -121,7 +121,7 @@ Geometry geometry(const Specialization& specialization, const Rows& rows, int re
   const kernels::Config& config = specialization.config;
   // Of gridDim.x, on every device; whole clusters.
   const std::int64_t most_x = ((std::int64_t{1} << 31) - 1) / config.cluster;
-  std::int64_t tiles = (rows.count - 1) / config.rows + 1;
+  std::int64_t tiles = (rows.count - 1) / rows_of_tile(specialization) + 1;
   if (config.persistent) tiles = std::min<std::int64_t>(tiles, std::max(resident_blocks, 1));
 
   Geometry geometry;

@@ -36,6 +36,11 @@ struct Specialization {
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
 };
 
+// Rows that a block, or a cluster of blocks, works on.
+[[nodiscard]] constexpr int rows_of_tile(const Specialization& s) noexcept {
+  return is_strided(s.family) ? s.config.rows * s.config.vector : s.config.rows;
+}
+
 // "registers<Config{.threads=512,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,float,Softmax>"
 [[nodiscard]] std::string name_expression(const Specialization& specialization);
 

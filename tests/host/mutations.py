@@ -29,11 +29,11 @@ LOOPS = {
 # Of one file: rows always fit in what is staged.
 LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}}
 # At equality both sides are the same number.
-NO_BOUNDS = ["config.threads < warp_size ?", "left < config.threads ?", "to_boundary < cols ?"]
+NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "to_boundary < cols ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
 ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|publish\(\w+\(\), .*\);"
-                      r"|\w*barrier\(\w*\)\.(?:init|expect|wait)\(.*\);|send_to_block\(.*\);")
+                      r"|\w*barrier\(\w*\)\.(?:init|expect|wait|wait_for_blocks)\(.*\);|send_to_block\(.*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")
 WEAKER = {"<": "<=", ">=": ">"}
