@@ -391,9 +391,34 @@ inline float exponential(float x) {
   return __builtin_expf(x);
 #endif
 }
+// For x <= 0, within 1e-14 of it; subnormal results included. Less than the library's, which treats more cases.
 inline double exponential(double x) {
 #if defined(__CUDACC__)
-  return exp(x);
+  // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^52 rounds to an integer, in the lower bits.
+  constexpr double shifter = 6755399441055744.0;
+  const double shifted = fma(x, 1.4426950408889634, shifter);
+  const int n = __double2loint(shifted);
+  const double whole = shifted - shifter;
+  const double r = fma(whole, -2.3190468138462996e-17, fma(whole, -0.6931471805599453, x));
+  // Taylor's series: the first term left out is r^12 / 12!, at most 7e-15.
+  constexpr double terms[] = {2.505210838544172e-8,
+                              2.755731922398589e-7,
+                              2.755731922398589e-6,
+                              2.48015873015873e-5,
+                              1.984126984126984e-4,
+                              1.388888888888889e-3,
+                              8.333333333333333e-3,
+                              4.1666666666666664e-2,
+                              1.6666666666666666e-1,
+                              0.5,
+                              1.0,
+                              1.0};
+  double sum = terms[0];
+  for (int i = 1; i < 12; ++i) sum = fma(sum, r, terms[i]);
+  // In two steps, since 2^n may be too small a number where the result is not.
+  const int half = n / 2;
+  const double result = sum * __hiloint2double((half + 1023) << 20, 0) * __hiloint2double((n - half + 1023) << 20, 0);
+  return x < -746.0 ? 0.0 : result;
 #else
   return __builtin_exp(x);
 #endif

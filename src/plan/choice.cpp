@@ -39,68 +39,70 @@ struct RowShape {
   const Problem& problem;
   int vector;            // elements a packet
   std::int64_t packets;  // a row, at least 1
-  bool packed;           // bf16 is held as it is read: f16 costs more to widen than to keep
 };
 
 RowShape describe_rows(const Problem& problem, int vector) noexcept {
-  return {problem, vector, std::max<std::int64_t>(problem.cols / vector, 1),
-          problem.in == DType::bf16 && problem.out == DType::bf16};
+  return {problem, vector, std::max<std::int64_t>(problem.cols / vector, 1)};
 }
 
-// A row over `threads` of each of `cluster` blocks; nothing if they cannot hold it.
+// A row over `threads` of each of `cluster` blocks; nothing if they cannot hold it. As numbers, with one
+// exponential an element; packed, of 16-bit types, where that is the only way.
 std::optional<Specialization> in_registers(const RowShape& rows, int threads, int cluster = 1) {
-  const std::int64_t each = divide_up(rows.packets, std::int64_t{threads} * cluster);
-  const int most = most_elements_in_registers(rows.problem, rows.packed, threads);
-  if (threads > 1024 || each * rows.vector > most) return std::nullopt;
+  if (threads > 1024) return std::nullopt;
+  const std::int64_t elements = divide_up(rows.packets, std::int64_t{threads} * cluster) * rows.vector;
+  const bool packed = elements > most_elements_in_registers(rows.problem, false, threads);
+  if (packed && (size_of(rows.problem.in) != 2 || elements > most_elements_in_registers(rows.problem, true, threads))) {
+    return std::nullopt;
+  }
   return specialization(rows.problem, Family::registers,
                         {.threads = threads,
                          .rows = std::max(1, small_block / threads),
                          .cluster = cluster,
                          .vector = rows.vector,
-                         .elements = static_cast<int>(each) * rows.vector,
-                         .packed = rows.packed});
+                         .elements = static_cast<int>(elements),
+                         .packed = packed});
 }
 
 // The threads of one block that hold a row, by the length of the row.
 int threads_of_one_block(const RowShape& rows) noexcept {
   const std::int64_t p = rows.packets;
-  if (rows.vector == 8) {  // 16-bit types: 4 packets a thread
+  if (rows.vector == 8) {  // 16-bit types
     if (p <= 16) return power_of_two(divide_up(p, 2));
-    return p <= 4 * warp ? std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp)
-                         : to_warps(divide_up(p, 4));
+    if (p <= std::int64_t{4} * warp)
+      return std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp);
+    return to_warps(divide_up(p, p <= 256 ? 2 : 4));
   }
-  if (rows.problem.in == DType::f64) {  // 4 packets a thread: 8 are slower, for all that they keep of the row
-    return p <= 4 * warp ? power_of_two(divide_up(p, 4)) : to_warps(divide_up(p, 4));
+  if (rows.problem.in == DType::f64) {
+    if (p <= std::int64_t{4} * warp) return power_of_two(divide_up(p, 4));
+    return to_warps(divide_up(p, p <= 512 ? 4 : 8));
   }
   if (p <= 16) return power_of_two(p);
   if (p <= 32) return 16;
   if (p <= 96) return warp;
   if (p <= 128) return 2 * warp;
-  if (p <= 1024) return p <= 512 ? to_warps(divide_up(p, p <= 384 ? 2 : 4)) : small_block;
-  if (p <= 2048) return to_warps(divide_up(p, 8));
-  return to_warps(divide_up(p, p <= 4096 ? 4 : 8));
+  if (p <= 384) return to_warps(divide_up(p, 2));
+  return to_warps(divide_up(p, p <= 512 ? 4 : p <= 1024 ? 2 : 8));
 }
 
-// A long row in the registers of a cluster: blocks of 256 threads, more where the cluster is not
-// enough.
+// A long row in the registers of a cluster: of as few blocks as hold it with 256 threads each, or with more
+// where the cluster is not enough; then with no more threads than it takes.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  const auto reach = [&](int threads, int largest) -> std::optional<Specialization> {
-    const int most = most_elements_in_registers(rows.problem, rows.packed, threads) / rows.vector;
-    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{threads} * most));
-    return cluster <= std::min(largest, most_cluster) ? in_registers(rows, threads, cluster) : std::nullopt;
-  };
-  for (const auto& [threads, largest] : {std::pair{256, 8}, {512, 8}, {512, 16}, {1024, 16}}) {
-    if (const auto s = reach(threads, largest)) return s;
+  for (const int most_threads : {256, 512, 1024}) {
+    const int each = most_elements_in_registers(rows.problem, false, most_threads) / rows.vector;
+    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{most_threads} * each));
+    if (cluster > most_cluster) continue;
+    return in_registers(rows, to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), cluster);
   }
   return std::nullopt;
 }
 
-// A long row in shared memory: as numbers in registers, a 16-bit type takes twice the room.
+// A long row in shared memory: for f64, which takes the most registers an element.
 std::optional<Specialization> staged(const RowShape& rows, int most_cluster) {
   constexpr int threads = 256;
   constexpr int pieces = 8;
-  const int cluster =
-      rows.packets <= 16 * threads ? 1 : power_of_two(divide_up(rows.packets, std::int64_t{threads} * pieces));
+  const int cluster = rows.packets <= std::int64_t{16} * threads
+                          ? 1
+                          : power_of_two(divide_up(rows.packets, std::int64_t{threads} * pieces));
   if (cluster > most_cluster) return std::nullopt;
   const std::int64_t each = divide_up(divide_up(rows.packets, std::int64_t{threads} * cluster), pieces) * pieces;
   return specialization(rows.problem, Family::staged,
@@ -123,15 +125,17 @@ Specialization looped(const RowShape& rows) {
 
 Specialization for_many_rows(const Problem& problem, const Arch& arch, int vector) {
   const RowShape rows = describe_rows(problem, vector);
-  // Of the types that take the most registers an element, or bring the most elements an access.
-  const bool stages = has_large_clusters(arch) && (vector == 8 || (problem.in == DType::f64 && vector == 2));
-  if (!stages || rows.packets <= 2048) {
+  // Beyond, several blocks with fewer packets each are faster where there are clusters.
+  const std::int64_t most_in_one_block = vector == 8 ? 1024 : problem.in == DType::f64 ? 2048 : 4096;
+  if (!has_clusters(arch) || rows.packets <= most_in_one_block) {
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }
-  if (has_large_clusters(arch)) {
-    if (const auto s = stages ? staged(rows, 16) : in_cluster_registers(rows, 16)) return *s;
-  } else if (has_clusters(arch)) {
-    if (const auto s = in_cluster_registers(rows, 8)) return *s;
+  const int most_cluster = has_large_clusters(arch) ? 16 : 8;
+  if (has_clusters(arch)) {
+    if (has_large_clusters(arch) && problem.in == DType::f64 && vector == 2) {
+      if (const auto s = staged(rows, most_cluster)) return *s;
+    }
+    if (const auto s = in_cluster_registers(rows, most_cluster)) return *s;
   }
   return looped(rows);
 }
@@ -142,7 +146,7 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   if (!has_clusters(arch) || problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
   const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-  const int each = cluster == 16 && vector != 8 ? 8 : 4;
+  const int each = cluster == 16 ? 8 : 4;
   for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
     if (auto s = in_registers(rows, std::max(threads, small_block), cluster)) {
       s->most_rows = few_rows;
@@ -152,12 +156,12 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   return std::nullopt;
 }
 
-// Rows side by side in the registers of a block, or a cluster of blocks, of 16 warps.
+// Rows side by side in the registers of a block of up to 32 warps, or of a cluster of them.
 Specialization for_strided(const Problem& problem, const Arch& arch, int vector) {
-  constexpr int most_warps = 16;
+  constexpr int most_warps = 32;
   const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
-  const int most = most_elements_in_registers(problem, false, most_warps * warp) / vector;
-  const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * most));
+  const int columns = most_elements_in_registers(problem, false, most_warps * warp) / vector;  // of a thread
+  const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * columns));
   if (cluster > most_cluster) return vector > 1 ? for_strided(problem, arch, vector / 2) : generic(problem);
   const int warps = std::clamp(power_of_two(divide_up(problem.cols, 8)), vector, most_warps);
   const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
@@ -176,7 +180,7 @@ Bundle strided_bundle(const Problem& problem, const Arch& arch, const Variant& v
     return s;
   };
   const Specialization any = for_strided(problem, arch, 1);
-  const Specialization base = deterministic ? any : for_strided(problem, arch, widest_vector(problem));
+  const Specialization base = deterministic ? any : for_strided(problem, arch, std::max(widest_vector(problem) / 2, 1));
   const Specialization first = variant.empty() ? base : point(problem, variant, base);
   return first.config.vector == 1 ? Bundle{aligned(first)} : Bundle{aligned(first), aligned(any)};
 }
