@@ -87,7 +87,7 @@ Contenders every_candidate(const BenchRequest& request, const Problem& problem, 
             // The kernel that is timed, and the rest of its bundle.
             for (const plan::Specialization& s : plan::bundle_of(candidates[at], false)) {
               const jit::Resources used = code.get(s, arch, Code::Purpose::warmup).cubin.resources;
-              fits[at] = fits[at] && used.stack_bytes == 0 && used.spill_bytes == 0;
+              if (used.stack_bytes != 0 || used.spill_bytes != 0) fits[at] = 0;
             }
           } catch (const Error& error) {
             logger().warn("{}: {}", plan::name_expression(candidates[at]), error.what());

@@ -169,7 +169,7 @@ BenchCase bench(const cuda::PrimaryContext& context, const tune::Instruments& in
         prepare(contenders[i], buffers, problem, cuda::architecture(context.device()), kernels[i]));
     if (!result.kernels.back().error.empty()) continue;
     timed.push_back(&result.kernels.back());
-    enqueues.push_back(
+    enqueues.emplace_back(
         [&buffers, kernel = kernels[i]](int set, CUstream stream) { kernel.launch(buffers.rows(set), stream); });
   }
 

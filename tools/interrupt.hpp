@@ -15,7 +15,7 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  struct sigaction before_[3];
+  struct sigaction before_[3] = {};
 };
 
 // The signal that was remembered, or 0. From any thread.

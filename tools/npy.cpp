@@ -97,7 +97,7 @@ Array read_array(const FileDescriptor& file) {
   // A regular file tells before anything is allocated.
   struct stat info = {};
   if (::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode)) {
-    const std::size_t size = static_cast<std::size_t>(info.st_size);
+    const auto size = static_cast<std::size_t>(info.st_size);
     const std::size_t found = size - std::min(size, header_end);
     if (found < needed) fail_truncated(header, found);
   }

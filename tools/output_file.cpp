@@ -63,7 +63,7 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path) : path_(path), mode_(0666), exists_(false) {
+OutputFile::OutputFile(const std::string& path) : path_(path) {
   std::error_code error;
   const std::filesystem::path target = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
   if (error) fail(path, error.value(), "choose another place for the output");

@@ -20,10 +20,10 @@ class OutputFile {
   void write(std::initializer_list<std::span<const std::byte>> pieces) const;
 
  private:
-  std::string path_;    // as the caller wrote it, for messages
-  std::string target_;  // behind symbolic links
-  unsigned mode_;       // permissions of the file that is replaced, or those of a new one
-  bool exists_;
+  std::string path_;      // as the caller wrote it, for messages
+  std::string target_;    // behind symbolic links
+  unsigned mode_ = 0666;  // permissions of the file that is replaced, or those of a new one
+  bool exists_ = false;
 };
 
 }  // namespace jitsoftmax::tools

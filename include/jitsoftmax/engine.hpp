@@ -163,6 +163,8 @@ class JITSOFTMAX_API Engine {
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   // The kernel for a problem: loads or compiles its whole bundle now, so that no later launch
   // waits. Throws Error; a failure is not remembered.

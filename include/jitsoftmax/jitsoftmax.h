@@ -7,6 +7,8 @@
 #ifndef JITSOFTMAX_H
 #define JITSOFTMAX_H
 
+/* NOLINTBEGIN(modernize-*): C */
+
 #include <jitsoftmax/export.h>
 #include <stdint.h>
 
@@ -94,5 +96,7 @@ JITSOFTMAX_API const char* jitsoftmax_last_error(void);
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-*) */
 
 #endif

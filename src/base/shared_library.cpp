@@ -13,7 +13,7 @@ constexpr int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
 SharedLibrary SharedLibrary::open(const std::string& name, std::string& error) {
   SharedLibrary library(::dlopen(name.c_str(), mode));
   if (!library) {
-    const char* reason = ::dlerror();
+    const char* reason = ::dlerror();  // NOLINT(concurrency-mt-unsafe): the C library keeps one a thread
     error = reason != nullptr ? reason : "dlopen failed without a reason";
     // The loader names the file itself, except where it fails before it has one.
     if (error.find(name) == std::string::npos) error = name + ": " + error;

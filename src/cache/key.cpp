@@ -41,7 +41,7 @@ class Fields {
 
  private:
   void add_raw(std::uint64_t number) {
-    std::array<unsigned char, 8> bytes;
+    std::array<unsigned char, 8> bytes{};
     for (unsigned char& byte : bytes) {
       byte = static_cast<unsigned char>(number & 0xff);
       number >>= 8;
@@ -49,7 +49,7 @@ class Fields {
     XXH3_128bits_update(&state_, bytes.data(), bytes.size());
   }
 
-  XXH3_state_t state_;
+  XXH3_state_t state_{};
 };
 
 std::uint64_t number(int value) { return static_cast<std::uint64_t>(std::int64_t{value}); }

@@ -27,6 +27,8 @@ class LoadedKernel {
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&& other) noexcept;
   LoadedKernel& operator=(LoadedKernel&& other) noexcept;
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
 
   // Valid for cuLaunchKernel in whichever context is current.
   [[nodiscard]] CUfunction function() const noexcept { return reinterpret_cast<CUfunction>(kernel_); }

@@ -1,5 +1,6 @@
 // Rows side by side, one a lane.
 #include <algorithm>
+#include <cstddef>
 
 #include "host/cover.hpp"
 
@@ -13,11 +14,12 @@ constexpr std::int64_t short_row(DType in) { return in == DType::f64 ? group_lan
 constexpr std::int64_t tiles_of(std::int64_t rows) { return (rows + tile_lanes - 1) / tile_lanes; }
 
 // A tile of scratch in the second-level cache.
-constexpr std::int64_t tile_bytes = 256 * 1024;
+constexpr std::int64_t tile_bytes = std::int64_t{256} * 1024;
 
 }  // namespace
 
 struct Across::Place {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): hot, and the offsets are written before they are read
   Place(const Across& across, std::int64_t unit, std::int64_t chunk) noexcept {
     const Rows& rows = across.call_.rows;
     const std::int64_t inner = rows.inner;
@@ -47,6 +49,7 @@ struct Across::Place {
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
+  ~Place() = default;
 
   std::int64_t in;  // of the chunk's first element
   std::int64_t out;
@@ -58,7 +61,7 @@ struct Across::Place {
 
 Across::Across(const Call& call) noexcept : call_(call), neighbours_(call.rows.inner >= group_lanes) {
   const std::int64_t cols = call.problem.cols;
-  chunk_length_ = std::min<std::int64_t>(cols, tile_bytes / (tile_lanes * call.accumulator_bytes));
+  chunk_length_ = std::min<std::int64_t>(cols, tile_bytes / tile_lanes / call.accumulator_bytes);
   chunks_ = (cols + chunk_length_ - 1) / chunk_length_;
   const std::int64_t inner = call.rows.inner;
   const std::int64_t count = call.rows.count;
@@ -115,7 +118,7 @@ void Across::finish(std::int64_t unit, std::int64_t chunk, void* y, const Partia
   for (int group = 0; group < tile.groups() && !call_.log(); ++group) {
     void* at = static_cast<char*>(y) + group * tile.length * group_lanes * call_.accumulator_bytes;
     double unused[group_lanes];
-    call_.accumulator.sums(at, tile.length, maximum + group * group_lanes, unused, true);
+    call_.accumulator.sums(at, tile.length, maximum + std::ptrdiff_t{group} * group_lanes, unused, true);
   }
   call_.out.store_tile[call_.log()](call_.output(place.out), y, place.out_tile, shifts);
 }

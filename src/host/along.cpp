@@ -6,10 +6,10 @@
 namespace jitsoftmax::host {
 namespace {
 
-constexpr std::int64_t whole_bytes = 256 * 1024;  // of scratch, in the second-level cache
-constexpr std::int64_t chunk_bytes = 32 * 1024;   // in the first-level cache
+constexpr std::int64_t whole_bytes = std::int64_t{256} * 1024;  // of scratch, in the second-level cache
+constexpr std::int64_t chunk_bytes = std::int64_t{32} * 1024;   // in the first-level cache
 
-constexpr std::int64_t resume_bytes = 8 * 1024 * 1024;  // of a row, in the last-level cache
+constexpr std::int64_t resume_bytes = std::int64_t{8} * 1024 * 1024;  // of a row, in the last-level cache
 
 constexpr std::int64_t groups_of(std::int64_t n) { return (n + group_lanes - 1) / group_lanes; }
 

@@ -39,6 +39,7 @@ struct BF16 {
     const Words bits = bits_of(v);
     const Words rounded = bits + (0x7fffU + ((bits >> 16) & 1));
     const Words quiet = bits | 0x400000;
+    // NOLINTNEXTLINE(misc-redundant-expression): false for NaN
     return __builtin_convertvector((v == v ? rounded : quiet) >> 16, Halves);
   }
 };

@@ -9,11 +9,11 @@
 namespace jitsoftmax::host {
 namespace {
 
-constexpr float minus_infinity = -__builtin_inff();
+inline constexpr float minus_infinity = -__builtin_inff();
 
 // The rows of a group that are reduced as a tree before they join the running value: short chains
 // for the machine, small errors for a sum.
-constexpr int block = 8;
+inline constexpr int block = 8;
 
 // Joins the lanes by halves, in place.
 template <class T, class Join>
@@ -233,8 +233,8 @@ constexpr Kernels::Element element = {load<E>,
 template <class A>
 constexpr Kernels::Accumulator accumulator = {maxima<A>, sum<A>, sums<A>};
 
-constexpr Kernels kernels = {{element<F16>, element<BF16>, element<F32>, element<F64>},
-                             {accumulator<float>, accumulator<double>}};
+inline constexpr Kernels kernels = {{element<F16>, element<BF16>, element<F32>, element<F64>},
+                                    {accumulator<float>, accumulator<double>}};
 
 }  // namespace
 }  // namespace jitsoftmax::host

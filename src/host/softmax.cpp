@@ -17,7 +17,7 @@ namespace jitsoftmax::host {
 namespace {
 
 // About 50 microseconds of work; a thread costs half of that to start. Counted in accumulators.
-constexpr std::int64_t bytes_a_thread = 512 * 1024;
+constexpr std::int64_t bytes_a_thread = std::int64_t{512} * 1024;
 
 // More tasks than threads, so that a thread that is held up delays little.
 constexpr std::int64_t tasks_a_thread = 8;
@@ -35,7 +35,7 @@ class DefaultArithmetic {
   DefaultArithmetic& operator=(const DefaultArithmetic&) = delete;
 
  private:
-  std::fenv_t callers_;
+  std::fenv_t callers_{};
 };
 
 // One scratch buffer a worker, on cache lines of its own.

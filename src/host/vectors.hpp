@@ -17,17 +17,17 @@ namespace {
 
 #if defined(__AVX512F__)
 #define JITSOFTMAX_AVX512 1
-constexpr int native_bytes = 64;
+inline constexpr int native_bytes = 64;
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define JITSOFTMAX_AVX2 1
-constexpr int native_bytes = 32;
+inline constexpr int native_bytes = 32;
 #else
-constexpr int native_bytes = 16;
+inline constexpr int native_bytes = 16;
 #endif
 
 template <class T, int Lanes>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+  using type [[gnu::vector_size(sizeof(T) * Lanes)]] = T;
 };
 template <class T, int Lanes>
 using Vector = typename VectorOf<T, Lanes>::type;

@@ -44,6 +44,7 @@ std::vector<std::string> versioned(const fs::path& folder, std::string_view pref
   }
   std::ranges::sort(found, std::ranges::greater{});
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (auto& [version, path] : found) paths.push_back(std::move(path));
   return paths;
 }

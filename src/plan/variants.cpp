@@ -153,6 +153,7 @@ Variant variant_of(const Specialization& specialization) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
+  names.reserve(named_points.size());
   for (const NamedPoint& point : named_points) names.emplace_back(point.name);
   return names;
 }
