@@ -48,21 +48,23 @@ LayoutOfRow layout(const plan::Specialization& s) {
       c.pieces, c.packed};
 }
 
-// Appends the lengths on both sides of every change, of rows that are multiples of `width` but not of
-// the double, or of any multiple if no access is wider.
+// Appends the last length before and the first one after every change, of rows that are multiples of `width`
+// but not of the double, or of any multiple if no access is wider. Where input and output are of one type, also
+// the second one after it; the other pairs change where one of these does.
 void append_thresholds(Problem problem, int width, bool widest, bool deterministic, std::vector<Problem>& to) {
   std::optional<plan::Specialization> last;
+  bool second = false;
   for (std::int64_t cols = width; cols <= longest_threshold; cols += widest ? width : 2 * width) {
     problem.cols = cols;
     const plan::Specialization now = chosen(problem, deterministic).front();
     const bool fewer_threads = last && last->config.threads > now.config.threads;
-    if (!last || layout(now) != layout(*last) || fewer_threads) {
-      if (last) {
-        to.push_back(problem);
-        to.back().cols = last->cols;
-      }
+    const bool changes = !last || layout(now) != layout(*last) || fewer_threads;
+    if (changes && last && !second) {
       to.push_back(problem);
+      to.back().cols = last->cols;
     }
+    if (changes || second) to.push_back(problem);
+    second = changes && problem.in == problem.out;
     last = now;
   }
 }

@@ -1,7 +1,6 @@
 #include "host/cluster.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "host/executor.hpp"
@@ -61,8 +60,7 @@ void Cluster::prepare(const plan::Geometry& geometry, const std::function<void()
     starting.at_shuffle.assign(static_cast<std::size_t>((block_threads_ + warp_size - 1) / warp_size), 0);
   }
   if (threads_.size() < static_cast<std::size_t>(count_)) threads_.resize(static_cast<std::size_t>(count_));
-  ready_.resize(static_cast<std::size_t>(count_));
-  std::iota(ready_.begin(), ready_.end(), 0);
+  ready_.clear();
   for (int thread = 0; thread < count_; ++thread) {
     Thread& starting = at(thread);
     if (!starting.fiber) starting.fiber = std::make_unique<Fiber>();
@@ -71,6 +69,7 @@ void Cluster::prepare(const plan::Geometry& geometry, const std::function<void()
     starting.started = false;
     starting.arrived = 0;
     starting.waited = 0;
+    ready_.add(thread);
   }
 }
 
@@ -79,10 +78,7 @@ void Cluster::schedule() {
     // Copies land at any time, but always before everybody waits for them.
     if ((ready_.empty() || order_() % 16 == 0) && land_copies()) continue;
     if (ready_.empty()) break;
-    std::swap(ready_[order_() % ready_.size()], ready_.back());
-    const int thread = ready_.back();
-    ready_.pop_back();
-    resume(thread);
+    resume(ready_.take(order_));
   }
   for (int thread = 0; thread < count_ && !error_; ++thread) {
     if (at(thread).state != State::exited) report_missing();
@@ -147,7 +143,7 @@ void Cluster::wait(State state) {
 void Cluster::wake(int thread) {
   const bool runs = at(thread).state == State::ready;  // the thread that wakes the others
   at(thread).state = State::ready;
-  if (!runs) ready_.push_back(thread);
+  if (!runs) ready_.add(thread);
 }
 
 void Cluster::abandon() {

@@ -13,6 +13,7 @@
 
 #include "host/copies.hpp"
 #include "host/fiber.hpp"
+#include "host/ready_threads.hpp"
 #include "host/shared_memory.hpp"
 #include "kernel_templates/device.cuh"
 #include "plan/launch.hpp"
@@ -93,8 +94,8 @@ class Cluster {
 
   std::vector<Thread> threads_;  // as many as the largest cluster so far had
   std::deque<Block> blocks_;     // which do not move
-  std::vector<int> ready_;
-  std::mt19937 order_;
+  ReadyThreads ready_;
+  std::minstd_rand order_;
   std::exception_ptr error_;
   bool abandoned_ = false;
   int block_threads_ = 1;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(JITSOFTMAX_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -30,12 +30,12 @@ struct Stack {
 // Around every switch. `kept` is the sanitizer's note on the stack that is left; null if it is left
 // for good.
 void before_switch([[maybe_unused]] void** kept, [[maybe_unused]] const StackBounds& to) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(JITSOFTMAX_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(kept, to.bottom, to.size);
 #endif
 }
 void after_switch([[maybe_unused]] void* kept, [[maybe_unused]] StackBounds* from) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(JITSOFTMAX_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(kept, from == nullptr ? nullptr : &from->bottom,
                                   from == nullptr ? nullptr : &from->size);
 #endif

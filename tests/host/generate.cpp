@@ -36,6 +36,11 @@ void add(const std::vector<HeldCase>& cases, Names& names) {
   }
 }
 
+// Kernels that several parts run are counted in the first.
+void report(const char* part, const Names& names, std::size_t before) {
+  std::cout << names.size() - before << " specializations " << part << "\n";
+}
+
 Names whole_suite() {
   Names names;
   for (Problem problem : all_types()) {
@@ -46,11 +51,22 @@ Names whole_suite() {
       }
     }
   }
+  report("with Runtime columns", names, 0);
+  std::size_t before = names.size();
   for (const bool deterministic : {false, true}) {
     for (const Problem& problem : threshold_problems(deterministic)) add(chosen(problem, deterministic), names);
+    report(deterministic ? "around thresholds of the deterministic choice" : "around thresholds of the choice", names,
+           before);
+    before = names.size();
+  }
+  for (const bool deterministic : {false, true}) {
     for (const Problem& problem : special_problems()) add(chosen(problem, deterministic), names);
   }
+  report("for special values", names, before);
+  before = names.size();
   add(held_cases(), names);
+  report("by hand, of the families that read a row once", names, before);
+  report("in all", names, 0);
   return names;
 }
 
@@ -61,6 +77,7 @@ Names mutation_check() {
     add(chosen(problem), names);
   }
   add(mutation_cases(), names);
+  report("for the mutation check", names, 0);
   return names;
 }
 

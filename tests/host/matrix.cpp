@@ -34,14 +34,14 @@ void Matrix::set(std::int64_t row, std::int64_t col, double value) {
 }
 
 bool Matrix::gaps_untouched() const {
-  std::vector<bool> element(size_);
+  std::vector<char> element(size_);
   for (std::int64_t row = 0; row < shape_.rows; ++row) {
     for (std::int64_t col = 0; col < shape_.cols; ++col) {
-      std::fill_n(element.begin() + static_cast<std::ptrdiff_t>(at(row, col)), size_of(type_), true);
+      std::fill_n(element.begin() + static_cast<std::ptrdiff_t>(at(row, col)), size_of(type_), 1);
     }
   }
   for (std::size_t byte = 0; byte < size_; ++byte) {
-    if (!element[byte] && bytes_[byte] != pattern) return false;
+    if (element[byte] == 0 && bytes_[byte] != pattern) return false;
   }
   return true;
 }

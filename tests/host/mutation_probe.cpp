@@ -1,10 +1,14 @@
 // What the mutation check runs: few kernels, but for every barrier and every bound of them a launch
 // that shows it. Exit code 1 if a kernel is wrong; the sanitizers end the process on their own.
+//
+//   probe MUTANT
 #include <iostream>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "host/cases.hpp"
+#include "host/mutant.hpp"
 #include "host/trial.hpp"
 
 namespace {
@@ -49,7 +53,12 @@ void check(const HeldCase& held) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::cerr << "usage: probe MUTANT\n";
+    return 2;
+  }
+  mutant = std::stoi(arguments[1]);
   for (const Problem& problem : mutation_problems()) check(problem);
   for (const HeldCase& held : mutation_cases()) check(held);
   return 0;

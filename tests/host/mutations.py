@@ -6,10 +6,15 @@ them on the CPU shows it.
 
 COMPILER ARGUMENT... builds the probe; {templates} in an argument is replaced by a folder that holds
 kernel_templates/, {output} by the program to write.
+
+Compiling takes long and running does not, so one program has all mutations in it, each behind a test
+of the number that the program is given. What the compiler does not take in this form, a bound in a
+constant expression, gets a program of its own.
 """
 
 import argparse
 import concurrent.futures
+import dataclasses
 import pathlib
 import re
 import shutil
@@ -39,13 +44,27 @@ BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?"
 WEAKER = {"<": "<=", ">=": ">"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    file: str
+    line: int
+    what: str
+    start: int  # in the file's text
+    end: int
+    broken: str  # what the text in between becomes
+    is_bound: bool
+
+    def __str__(self):
+        return f"{self.file}:{self.line}: {self.what}"
+
+
 def mutations_of(name, line):
-    """(what is broken, the broken line) for every barrier and bound of a line."""
+    """(what is broken, where, by what, whether it is a bound) for every barrier and bound of a line."""
     if SKIPPED.match(line):
         return
     code = line.split("//")[0]
     for match in ORDERING.finditer(code):
-        yield f"removed: {match.group(0)}", line[:match.start()] + ";" + line[match.end():]
+        yield f"removed: {match.group(0)}", match, ";", False
     for match in BOUND.finditer(code):
         text, operator = match.group(0), match.group(1)
         if any(code[match.start():].startswith(known) for known in NO_BOUNDS):
@@ -59,16 +78,60 @@ def mutations_of(name, line):
             broken = text + " + 1"
         else:
             continue  # `> 0`: ends loops over powers of two and chooses code, no bound of memory
-        yield f"{text}  ->  {broken}", line[:match.start()] + broken + line[match.end():]
+        yield f"{text}  ->  {broken}", match, broken, True
 
 
 def all_mutations(templates):
     names = ["online.cuh", "one_read.cuh", "row_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
     for name in names:
-        lines = (templates / name).read_text().splitlines(keepends=True)
-        for number, line in enumerate(lines):
-            for what, broken in mutations_of(name, line):
-                yield f"{name}:{number + 1}: {what}", name, "".join([*lines[:number], broken, *lines[number + 1:]])
+        at = 0
+        for number, line in enumerate((templates / name).read_text().splitlines(keepends=True)):
+            for what, match, broken, is_bound in mutations_of(name, line):
+                yield Mutation(name, number + 1, what, at + match.start(), at + match.end(), broken, is_bound)
+            at += len(line)
+
+
+COMMENT = re.compile(r"//.*")
+TOKEN = re.compile(r"::|&&|\|\||[<>=!]=|[-+*/]?=|\breturn\b|[][(){};,?:]")
+# Where an expression begins or ends that is compared: these bind less tightly.
+ENDS = {"&&", "||", "=", "+=", "-=", "*=", "/=", "return", "{", "}", ";", ",", "?", ":"}
+
+
+def expression_around(code, start, end):
+    """The bounds of the whole expression that a comparison in code[start:end] is."""
+    def edge(tokens, opening, closing, outermost):
+        depth = 0
+        for token in tokens:
+            text = token.group(0)
+            if depth == 0 and (text in ENDS or text in opening):
+                return token
+            depth += (text in closing) - (text in opening)
+        return outermost
+    before = edge(reversed(list(TOKEN.finditer(code, 0, start))), "([{", ")]}", None)
+    after = edge(TOKEN.finditer(code, end), ")]}", "([{", None)
+    return before.end(), after.start()
+
+
+def switched(text, mutations):
+    """The text with each of {number: mutation} behind a test of its number, and the numbers of those that
+    cannot be: they are inside of another one."""
+    code = COMMENT.sub(lambda comment: " " * len(comment.group(0)), text)
+    edits = []
+    left_out = set()
+    for number, m in mutations.items():
+        if m.is_bound:
+            start, end = expression_around(code, m.start, m.end)
+            right, wrong = code[start:end], code[start:m.start] + m.broken + code[m.end:end]
+            edit = (start, end, f" (host_test::is_mutant({number}) ? ({wrong}) : ({right}))")
+        else:
+            edit = (m.start, m.end, f"{{ if (!host_test::is_mutant({number})) {code[m.start:m.end]} }}")
+        if any(edit[0] < end and start < edit[1] for start, end, _ in edits):
+            left_out.add(number)
+        else:
+            edits.append(edit)
+    for start, end, replacement in sorted(edits, reverse=True):
+        code = code[:start] + replacement + code[end:]
+    return code, left_out
 
 
 class Probe:
@@ -77,25 +140,50 @@ class Probe:
         self.work = pathlib.Path(arguments.work)
         self.command = arguments.command
 
-    def run(self, index, name=None, text=None):
-        """What caught the mutant, "building" or "running" or nothing, and what it said."""
-        folder = self.work / str(index)
+    def build(self, folder, texts):
+        """The program, or None, of the kernels with some of their files replaced, and what the compiler said."""
+        folder = self.work / folder
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.templates, folder / "kernel_templates")
-        if name:
+        for name, text in texts.items():
             (folder / "kernel_templates" / name).write_text(text)
         program = folder / "probe"
-        build = subprocess.run(
+        built = subprocess.run(
             [a.replace("{templates}", str(folder)).replace("{output}", str(program)) for a in self.command],
             capture_output=True, text=True)
-        if build.returncode != 0:
-            return "building", build.stderr
-        try:
-            run = subprocess.run([program], capture_output=True, text=True, timeout=120)
-        except subprocess.TimeoutExpired:
-            return "running", "does not end"
-        shutil.rmtree(folder)
-        return ("running" if run.returncode != 0 else None), run.stderr
+        return (program if built.returncode == 0 else None), built.stderr
+
+    def build_switched(self, mutations):
+        """The program, or None, with as many of {number: mutation} as possible, and what the compiler said."""
+        rest = dict(mutations)
+        while True:
+            texts = {}
+            refused = set()
+            for name in {m.file for m in rest.values()}:
+                of_file = {number: m for number, m in rest.items() if m.file == name}
+                texts[name], left_out = switched((self.templates / name).read_text(), of_file)
+                refused |= left_out
+            program, message = self.build("all", texts)
+            if program is None:
+                at = set(re.findall(r"([\w.]+):(\d+):\d+: error", message))
+                refused |= {number for number, m in rest.items() if (m.file, str(m.line)) in at}
+            if program or not refused:
+                return program, message, set(rest) - refused
+            rest = {number: m for number, m in rest.items() if number not in refused}
+
+    def build_alone(self, number, mutation):
+        text = (self.templates / mutation.file).read_text()
+        broken = text[:mutation.start] + mutation.broken + text[mutation.end:]
+        return self.build(str(number), {mutation.file: broken})
+
+
+def run(program, number):
+    """What is wrong with a mutant, None if nothing is."""
+    try:
+        done = subprocess.run([program, str(number)], capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return "does not end"
+    return None if done.returncode == 0 else done.stderr or f"exit code {done.returncode}"
 
 
 def main():
@@ -108,24 +196,35 @@ def main():
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
 
-    mutations = [m for m in all_mutations(pathlib.Path(arguments.templates)) if arguments.only in m[0]]
+    mutations = {number: m for number, m in enumerate(all_mutations(pathlib.Path(arguments.templates)))
+                 if arguments.only in str(m)}
     if arguments.list:
-        print("\n".join(what for what, _, _ in mutations))
+        print("\n".join(str(m) for m in mutations.values()))
         return 0
     probe = Probe(arguments)
-    caught, message = probe.run("unchanged")
-    if caught:
-        print(f"the unchanged kernels fail at {caught}:\n{message}")
+    together, message, inside = probe.build_switched(mutations)
+    if together is None:
+        print(f"the kernels do not build with their mutations in them:\n{message}")
         return 1
-    survivors = 0
+    if failure := run(together, -1):
+        print(f"the unchanged kernels fail:\n{failure}")
+        return 1
+
+    def try_out(number):
+        program, message = (together, "") if number in inside else probe.build_alone(number, mutations[number])
+        return (program is not None), (run(program, number) if program else message)
+
+    missed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        results = pool.map(lambda m: probe.run(m[0], *m[1][1:]), enumerate(mutations))
-        for (what, _, _), (caught, message) in zip(mutations, results):
-            reason = next((l for l in message.splitlines() if re.search("error|ERROR|is .* instead|block ", l)), "")
-            print(f"{'caught' if caught else 'MISSED'}  {what}  {reason[:160]}", flush=True)
-            survivors += caught != "running"  # one that does not compile shows nothing
-    print(f"{len(mutations)} mutations, {survivors} not caught by running them")
-    return 1 if survivors else 0
+        for mutation, (ran, failure) in zip(mutations.values(), pool.map(try_out, mutations)):
+            lines = (failure or "").splitlines()
+            reason = next((l for l in lines if re.search("error|ERROR|is .* instead|block ", l)), "")
+            caught = ran and failure  # one that does not compile shows nothing
+            print(f"{'caught' if caught else 'MISSED'}  {mutation}  {reason[:160]}", flush=True)
+            missed += not caught
+    print(f"{len(mutations)} mutations, {len(mutations) - len(inside)} of them in programs of their own; "
+          f"{missed} not caught by running them")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
