@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <jitsoftmax/kernel.hpp>
 #include <jitsoftmax/problem.hpp>
 #include <limits>
 #include <optional>
@@ -29,6 +30,7 @@ struct Specialization {
   Op op = Op::softmax;
   // Launches of more rows take another specialization of the bundle. No part of the code or its name.
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
+  Origin origin = Origin::built_in;  // no part of the code or its name either
 };
 
 // "registers<Config{.threads=512,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,float,Softmax>"
