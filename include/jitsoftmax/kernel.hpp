@@ -22,8 +22,9 @@ using Stream = CUstream_st*;
 
 // Who chose a specialization.
 enum class Origin : std::uint8_t {
-  built_in,  // the library's rules, or Options::variant
-  record,    // a tuning record (Engine::autotune)
+  built_in,  // the library's rules
+  variant,   // Options::variant
+  record,    // a tuning record (Engine::autotune), other than the library would
 };
 
 class Executable;  // internal: the loaded code

@@ -99,7 +99,13 @@ std::optional<Specialization> specialization_named(const Problem& problem, std::
 }
 
 Bundle with_picks(const Bundle& built_in, const Tuned& tuned) {
-  if (!tuned.few && !tuned.many) return built_in;
+  // A pick that confirms the built-in choice changes nothing.
+  const auto differs = [&](const std::optional<Specialization>& pick, RowsBucket bucket) {
+    return pick && name_expression(*pick) != name_expression(chosen_for(built_in, bucket));
+  };
+  const bool few = differs(tuned.few, RowsBucket::few);
+  const bool many = differs(tuned.many, RowsBucket::many);
+  if (!few && !many) return built_in;
   Bundle bundle;
   std::int64_t served = 0;  // rows up to which a launch finds a member already, however it is aligned
   const auto add = [&](const Bundle& members, std::int64_t most_rows, bool picked) {
@@ -111,11 +117,8 @@ Bundle with_picks(const Bundle& built_in, const Tuned& tuned) {
       bundle.push_back(member);
     }
   };
-  const auto add_bucket = [&](const std::optional<Specialization>& pick, std::int64_t most_rows) {
-    pick ? add(bundle_of(*pick, false), most_rows, true) : add(built_in, most_rows, false);
-  };
-  add_bucket(tuned.few, most_few_rows);
-  add_bucket(tuned.many, any_rows);
+  add(few ? bundle_of(*tuned.few, false) : built_in, most_few_rows, few);
+  add(many ? bundle_of(*tuned.many, false) : built_in, any_rows, many);
   return bundle;
 }
 

@@ -39,7 +39,7 @@ struct Tuned {
 };
 
 // The bundle in which the picks stand for the built-in members of their buckets. A bucket without a pick
-// keeps what the built-in choice has for it.
+// keeps what the built-in choice has for it, as does one whose pick is the built-in choice.
 [[nodiscard]] Bundle with_picks(const Bundle& built_in, const Tuned& tuned);
 
 }  // namespace jitsoftmax::plan
