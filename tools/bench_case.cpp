@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "plan/choice.hpp"
-#include "plan/launch.hpp"
 #include "tune/buffers.hpp"
 
 namespace jitsoftmax::tools {
@@ -32,20 +30,13 @@ tune::Enqueue enqueue_copy(const tune::Instruments::Copy& copy, const tune::Shap
   };
 }
 
-// Which of the bundle such a launch runs.
-std::string name_of_kernel(const Engine& engine, const Problem& problem, const Arch& arch, const Rows& rows) {
-  const Options& options = engine.options();
-  const plan::Bundle bundle = plan::choose(problem, arch, options.variant, options.deterministic);
-  return plan::name_expression(bundle[plan::select(bundle, plan::check(problem, rows))]);
-}
-
 Measured prepare(const Contender& contender, const tune::RotatedBuffers& buffers, const Problem& problem,
-                 const Arch& arch, Kernel& kernel) {
+                 Kernel& kernel) {
   Measured measured;
   measured.name = contender.name;
   try {
     kernel = contender.engine->prepare(problem);
-    measured.kernel = name_of_kernel(*contender.engine, problem, arch, buffers.rows(0));
+    measured.kernel = kernel.specialization_for(buffers.rows(0));
     measured.verdict =
         buffers.verify_sample([&](const Rows& rows) { kernel.launch(rows); }, contender.engine->options().masked_rows);
     if (measured.verdict->wrong > 0) measured.error = "wrong result";
@@ -79,8 +70,7 @@ BenchCase bench(const cuda::PrimaryContext& context, const tune::Instruments& in
   std::vector<Measured*> timed;
   result.kernels.reserve(contenders.size());
   for (std::size_t i = 0; i < contenders.size(); ++i) {
-    result.kernels.push_back(
-        prepare(contenders[i], buffers, problem, cuda::architecture(context.device()), kernels[i]));
+    result.kernels.push_back(prepare(contenders[i], buffers, problem, kernels[i]));
     if (!result.kernels.back().error.empty()) continue;
     timed.push_back(&result.kernels.back());
     enqueues.push_back(
