@@ -130,6 +130,22 @@ TEST_CASE("slow candidates are timed for the first rounds only, and the work is 
   CHECK(total < 6 * options.first_rounds * static_cast<int>(times.size()));
 }
 
+TEST_CASE("far slower ones are out after the first rounds however few there are; near ones are halved") {
+  const SearchOptions options;
+  Simulation few({1e-6, 2e-6, 1.1e-6, 3e-6}, 0, 1);
+  Search small(few.timer(), options);
+  small.add(indices(0, 4));
+  (void)small.finish();
+  const int whole = options.first_rounds + options.final_rounds;
+  CHECK(few.rounds == std::vector<int>{whole, options.first_rounds, whole, options.first_rounds});
+
+  Simulation near(std::vector<double>(64, 1e-6), 0, 1);
+  Search large(near.timer(), options);
+  large.add(indices(0, 64));
+  (void)large.finish();
+  CHECK(std::accumulate(near.rounds.begin(), near.rounds.end(), 0) < 5 * options.first_rounds * 64);
+}
+
 TEST_CASE("without noise the order is exact, and every time is on the scale of the final rounds") {
   Simulation simulation({4e-6, 3e-6, 9e-6, 1e-6, 2e-6}, 0, 1);
   Search search(simulation.timer(), {.cut = 100, .finalists = 2});
