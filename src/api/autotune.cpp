@@ -121,7 +121,7 @@ class Session {
     std::vector<plan::Specialization> specializations;
     for (const std::string& name : names) specializations.push_back(known_.at(name));
     DeviceWorkshop workshop(code_, std::move(specializations), arch_, limits_of(device_), masked,
-                            tune::RotatedBuffers(instruments, shape, rotate), pace.seconds);
+                            tune::RotatedBuffers(instruments, shape, rotate), pace.seconds, records_.options().log);
 
     tune::TunerOptions how{.search = pace.search, .anchor_known = incumbent};
     const int cores = static_cast<int>(std::thread::hardware_concurrency());

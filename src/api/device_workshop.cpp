@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/cuda_executable.hpp"
+#include "base/log.hpp"
 #include "plan/launch.hpp"
 #include "tune/timer.hpp"
 
@@ -22,8 +23,14 @@ Problem problem_of(const plan::Specialization& s) noexcept {
 
 DeviceWorkshop::DeviceWorkshop(Code& code, std::vector<plan::Specialization> candidates, const Arch& arch,
                                const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers,
-                               double seconds)
-    : code_(code), arch_(arch), limits_(limits), masked_(masked), buffers_(std::move(buffers)), seconds_(seconds) {
+                               double seconds, Log log)
+    : code_(code),
+      arch_(arch),
+      limits_(limits),
+      masked_(masked),
+      buffers_(std::move(buffers)),
+      seconds_(seconds),
+      log_(std::move(log)) {
   for (const plan::Specialization& candidate : candidates) {
     plan::Bundle bundle = plan::bundle_of(candidate, false);
     const std::size_t timed = plan::select(bundle, plan::check(problem_of(candidate), buffers_.rows(0)));
@@ -48,8 +55,12 @@ std::string DeviceWorkshop::check(std::size_t candidate) {
     const tune::Verdict verdict =
         buffers_.verify_sample([&](const Rows& rows) { kernel.launch(rows, nullptr); }, masked_);
     if (verdict.wrong != 0) {
-      return "is wrong in " + std::to_string(verdict.wrong) + " of " + std::to_string(verdict.elements) +
-             " elements, the worst by " + std::to_string(verdict.ratio) + " times what is allowed";
+      std::string reason = "is wrong in " + std::to_string(verdict.wrong) + " of " + std::to_string(verdict.elements) +
+                           " elements, the worst by " + std::to_string(verdict.ratio) + " times what is allowed";
+      base::report(
+          log_, LogLevel::warning,
+          "jitsoftmax: " + plan::name_expression(c.bundle[i]) + " " + reason + "; it is not used: please report this");
+      return reason;
     }
     if (i == c.timed) c.kernel = kernel;
   }

@@ -20,9 +20,11 @@ namespace jitsoftmax {
 // The context whose device it is for is current on the thread that tunes; build() needs none.
 class DeviceWorkshop final : public tune::Workshop {
  public:
-  // `candidates`: with their alignment left open. `seconds`: that one measurement lasts at least.
+  // `candidates`: with their alignment left open. `seconds`: that one measurement lasts at least. `log`
+  // hears of wrong results.
   DeviceWorkshop(Code& code, std::vector<plan::Specialization> candidates, const Arch& arch,
-                 const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers, double seconds);
+                 const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers, double seconds,
+                 Log log);
 
   std::string build(std::size_t candidate) override;
   std::string check(std::size_t candidate) override;
@@ -44,6 +46,7 @@ class DeviceWorkshop final : public tune::Workshop {
   MaskedRows masked_;
   tune::RotatedBuffers buffers_;
   double seconds_;
+  Log log_;
   std::vector<Candidate> candidates_;  // each is touched by one thread at a time
 };
 
