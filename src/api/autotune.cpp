@@ -26,7 +26,7 @@ constexpr std::int64_t rotations = 4;  // of the L2 cache, that all buffers toge
 
 struct Pace {
   tune::SearchOptions search;
-  double seconds;  // that one measurement lasts at least
+  double seconds = 0;  // that one measurement lasts at least
 };
 Pace pace_of(TuneEffort effort) noexcept {
   return effort == TuneEffort::full ? Pace{{.first_rounds = 3, .finalists = 8, .final_rounds = 21}, 2e-3}
@@ -36,7 +36,7 @@ Pace pace_of(TuneEffort effort) noexcept {
 // As many of the rows as two sets of buffers in half of the free memory hold, and of the same kind.
 tune::Shape shape_for(const Problem& problem, std::int64_t rows) {
   tune::Shape shape{.problem = problem, .rows = 1};
-  const std::int64_t room = static_cast<std::int64_t>(cuda::free_device_bytes() / 4);
+  const auto room = static_cast<std::int64_t>(cuda::free_device_bytes() / 4);
   shape.rows = std::max<std::int64_t>(1, std::min(rows, room / shape.bytes()));
   if (problem.layout == Layout::strided) shape.inner = shape.rows;
   return shape;
@@ -119,8 +119,9 @@ class Session {
     found.rows = shape.rows;
     const auto rotate = static_cast<std::int64_t>(cuda::l2_bytes(device_)) * rotations;
     std::vector<plan::Specialization> specializations;
+    specializations.reserve(names.size());
     for (const std::string& name : names) specializations.push_back(known_.at(name));
-    DeviceWorkshop workshop(code_, std::move(specializations), arch_, limits_of(device_), masked,
+    DeviceWorkshop workshop(code_, specializations, arch_, limits_of(device_), masked,
                             tune::RotatedBuffers(instruments, shape, rotate), pace.seconds, records_.options().log);
 
     tune::TunerOptions how{.search = pace.search, .anchor_known = incumbent};
@@ -155,10 +156,10 @@ class Session {
       report_.kept = true;
       return;
     }
-    tune::Record all = record_ ? tune::merge(*record_, found) : found;
-    const std::optional<tune::Record> kept = records_.add(key_, all);
+    record_ = record_ ? tune::merge(*record_, found) : found;
+    std::optional<tune::Record> kept = records_.add(key_, *record_);
     report_.kept = kept.has_value();
-    record_ = kept ? *kept : std::move(all);
+    if (kept) record_ = std::move(kept);
   }
 
   [[noreturn]] void refuse(const tune::Record& record) const {

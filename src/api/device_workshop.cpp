@@ -21,7 +21,7 @@ Problem problem_of(const plan::Specialization& s) noexcept {
 
 }  // namespace
 
-DeviceWorkshop::DeviceWorkshop(Code& code, std::vector<plan::Specialization> candidates, const Arch& arch,
+DeviceWorkshop::DeviceWorkshop(Code& code, const std::vector<plan::Specialization>& candidates, const Arch& arch,
                                const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers,
                                double seconds, Log log)
     : code_(code),
@@ -77,8 +77,9 @@ Kernel DeviceWorkshop::load_kernel(const plan::Specialization& member, const jit
 
 std::vector<tune::Timing> DeviceWorkshop::time(const std::vector<std::size_t>& candidates, int rounds) {
   std::vector<tune::Enqueue> enqueues;
+  enqueues.reserve(candidates.size());
   for (const std::size_t candidate : candidates) {
-    enqueues.push_back([this, &kernel = candidates_[candidate].kernel](int set, CUstream stream) {
+    enqueues.emplace_back([this, &kernel = candidates_[candidate].kernel](int set, CUstream stream) {
       kernel.launch(buffers_.rows(set), stream);
     });
   }

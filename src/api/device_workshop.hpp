@@ -22,7 +22,7 @@ class DeviceWorkshop final : public tune::Workshop {
  public:
   // `candidates`: with their alignment left open. `seconds`: that one measurement lasts at least. `log`
   // hears of wrong results.
-  DeviceWorkshop(Code& code, std::vector<plan::Specialization> candidates, const Arch& arch,
+  DeviceWorkshop(Code& code, const std::vector<plan::Specialization>& candidates, const Arch& arch,
                  const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers, double seconds,
                  Log log);
 

@@ -126,7 +126,7 @@ void Records::failed_to_write(const std::error_code& error) {
               "(Options::cache_dir, JITSOFTMAX_CACHE_DIR)");
 }
 
-void Records::report_once(std::string message) {
+void Records::report_once(const std::string& message) {
   {
     const std::lock_guard lock(mutex_);
     if (reported_.size() >= max_reports || !reported_.insert(message).second) return;

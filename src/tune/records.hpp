@@ -45,7 +45,7 @@ class Records {
   bool is_trusted(const std::string& path, bool& missing);
   bool ready(const std::string& path);
   void failed_to_write(const std::error_code& error);
-  void report_once(std::string message);
+  void report_once(const std::string& message);
 
   RecordsOptions options_;
   base::FileSystem& files_;

@@ -52,6 +52,7 @@ std::vector<Ranked> Search::finish() {
   std::sort(all.begin(), all.end(),
             [](const Entry* a, const Entry* b) { return a->finalist != b->finalist ? a->finalist : faster(a, b); });
   std::vector<Ranked> ranking;
+  ranking.reserve(all.size());
   for (const Entry* entry : all) {
     Summary seconds = entry->relative;
     seconds.median *= anchor_seconds_;

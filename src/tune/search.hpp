@@ -52,7 +52,7 @@ class Search {
 
  private:
   struct Entry {
-    std::size_t candidate;
+    std::size_t candidate = 0;
     Summary relative;  // to the anchor's median in the same call
     bool finalist = false;
   };
