@@ -40,23 +40,45 @@ struct Arguments {
 constexpr int warp_size = 32;
 
 // Shared memory for merging partials (max, sum), two values of `accumulator_bytes` each: one of every
-// warp, unless a row fits in a warp, and one of every block of a cluster.
+// warp, unless a row fits in a warp; then, where blocks share a row, one of every block, and the barrier that
+// counts their arrival.
+constexpr int round_up(int bytes, int to) { return (bytes + to - 1) / to * to; }
+constexpr int barrier_bytes = 8;
 constexpr int warp_partials(const Config& config) {
   return config.threads > warp_size || config.cluster > 1 ? config.rows * (config.threads / warp_size) : 0;
 }
+constexpr int block_partials_at(const Config& config, int accumulator_bytes) {
+  return warp_partials(config) * 2 * accumulator_bytes;
+}
+constexpr int merge_barrier_at(const Config& config, int accumulator_bytes) {
+  return block_partials_at(config, accumulator_bytes) + config.cluster * 2 * accumulator_bytes;
+}
 constexpr int merge_bytes(const Config& config, int accumulator_bytes) {
-  return (warp_partials(config) + (config.cluster > 1 ? config.cluster : 0)) * 2 * accumulator_bytes;
+  return config.cluster > 1 ? merge_barrier_at(config, accumulator_bytes) + barrier_bytes
+                            : warp_partials(config) * 2 * accumulator_bytes;
+}
+
+// The shared memory of a tile of rows side by side: a partial of each of its 32 rows from every warp; then,
+// where blocks share the tile, from every block, and the barrier that counts their arrival.
+constexpr int tile_block_partials_at(const Config& config, int accumulator_bytes) {
+  return (config.threads > 1 ? config.threads : 0) * warp_size * 2 * accumulator_bytes;
+}
+constexpr int tile_barrier_at(const Config& config, int accumulator_bytes) {
+  return tile_block_partials_at(config, accumulator_bytes) + config.cluster * warp_size * 2 * accumulator_bytes;
+}
+constexpr int tile_bytes(const Config& config, int accumulator_bytes) {
+  return config.cluster > 1 ? tile_barrier_at(config, accumulator_bytes) + barrier_bytes
+                            : tile_block_partials_at(config, accumulator_bytes);
 }
 
 // The shared memory of the staged family: slots for merging, one barrier a piece, then the packets,
 // which take 16 bytes each.
 constexpr int staged_packet_bytes = 16;
 constexpr int staged_barriers_at(const Config& config, int accumulator_bytes) {
-  return (merge_bytes(config, accumulator_bytes) + 15) / 16 * 16;
+  return round_up(merge_bytes(config, accumulator_bytes), staged_packet_bytes);
 }
 constexpr int staged_packets_at(const Config& config, int accumulator_bytes) {
-  constexpr int barrier_bytes = 8;
-  return staged_barriers_at(config, accumulator_bytes) + (config.pieces * barrier_bytes + 15) / 16 * 16;
+  return staged_barriers_at(config, accumulator_bytes) + round_up(config.pieces * barrier_bytes, staged_packet_bytes);
 }
 constexpr int staged_bytes(const Config& config, int accumulator_bytes) {
   return staged_packets_at(config, accumulator_bytes) +

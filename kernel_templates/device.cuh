@@ -11,8 +11,11 @@
 
 #if defined(__CUDACC__)
 #define JITSOFTMAX_KERNEL(config) __global__ void __launch_bounds__((config).threads*(config).rows, (config).resident)
+// A loop that is not unrolled: its body is dear to compile, and little time is spent there.
+#define JITSOFTMAX_ROLLED _Pragma("unroll 1")
 #else
 #define JITSOFTMAX_KERNEL(config) inline void
+#define JITSOFTMAX_ROLLED
 #endif
 
 namespace jitsoftmax::kernels {
@@ -41,7 +44,7 @@ void copy_barrier_wait(int offset);
 void copy_to_shared(int to, const void* from, int bytes, int barrier_offset);
 void cluster_arrive();
 void cluster_wait();
-void shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment);
+void send_to_block(int rank, int offset, const void* from, int bytes, int barrier_offset);
 
 }  // namespace cpu
 #endif
@@ -137,25 +140,6 @@ class SharedArray {
 #endif
   }
 
-  // Into the same array of another block of the cluster. That block must have started, and must not
-  // have ended.
-  void store_to_block(int rank, int index, const T& value) const {
-#if defined(__CUDACC__)
-    const auto local = shared_address(at(index));
-    unsigned remote;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
-    if constexpr (sizeof(T) == 4) {
-      asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(remote), "r"(__builtin_bit_cast(unsigned, value))
-                   : "memory");
-    } else {
-      asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(remote), "l"(__builtin_bit_cast(unsigned long long, value))
-                   : "memory");
-    }
-#else
-    cpu::shared_store_to_block(rank, at(index), &value, static_cast<int>(sizeof(T)), static_cast<int>(alignof(T)));
-#endif
-  }
-
   // Bytes from the start of the arena.
   int offset(int index) const { return at(index); }
 
@@ -164,7 +148,7 @@ class SharedArray {
   int offset_;
 };
 
-// Counts the bytes of asynchronous copies into the block's shared memory, once: a barrier of 8 bytes,
+// Counts the bytes that arrive asynchronously in the block's shared memory, once: a barrier of 8 bytes,
 // `offset` bytes from the start of the arena.
 class CopyBarrier {
  public:
@@ -178,7 +162,7 @@ class CopyBarrier {
     cpu::copy_barrier_init(offset_);
 #endif
   }
-  // By one thread, before it starts the copies: how much they bring.
+  // By one thread, before any of them is under way: how many.
   void expect(int bytes) const {
 #if defined(__CUDACC__)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(offset_)), "r"(bytes)
@@ -187,7 +171,7 @@ class CopyBarrier {
     cpu::copy_barrier_expect(offset_, bytes);
 #endif
   }
-  // By any thread: until all of it is there.
+  // By any thread: until all of them are there.
   void wait() const {
 #if defined(__CUDACC__)
     asm volatile(
@@ -207,7 +191,8 @@ class CopyBarrier {
   int offset_;
 };
 
-// Makes initialized barriers visible to asynchronous copies.
+// Makes initialized barriers visible to asynchronous copies, and to the blocks of the cluster that then
+// wait for this one to have started.
 inline void publish_barriers() {
 #if defined(__CUDACC__)
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -239,11 +224,12 @@ inline int cluster_rank() {
 #endif
 }
 
-// The two halves of a barrier of all threads of the cluster; what was written before the first is
-// seen after the second.
+// The two halves of a barrier of all threads of the cluster: who has waited knows that all blocks have
+// started. It orders no accesses to memory. Those of a whole multiprocessor would have to end before, which
+// takes longer than all else that blocks have to say to each other.
 inline void cluster_arrive() {
 #if defined(__CUDACC__)
-  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #else
   cpu::cluster_arrive();
 #endif
@@ -253,6 +239,35 @@ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #else
   cpu::cluster_wait();
+#endif
+}
+
+// Writes a value of 8 or 16 bytes to the shared memory of block `rank`, at the same offset there, some time
+// later; the barrier of that block which has the same offset as `barrier` counts it. The block has to have
+// started, and must wait at its barrier before it ends.
+template <class T>
+void send_to_block(int rank, int offset, const T& value, const CopyBarrier& barrier) {
+  static_assert(sizeof(T) == 8 || sizeof(T) == 16);
+#if defined(__CUDACC__)
+  unsigned to;
+  unsigned counts;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(offset)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(counts) : "r"(shared_address(barrier.offset())), "r"(rank));
+  struct Halves {
+    unsigned long long at[sizeof(T) / 8];
+  };
+  const auto halves = __builtin_bit_cast(Halves, value);
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to),
+                 "l"(halves.at[0]), "r"(counts)
+                 : "memory");
+  } else {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(to),
+                 "l"(halves.at[0]), "l"(halves.at[1]), "r"(counts)
+                 : "memory");
+  }
+#else
+  cpu::send_to_block(rank, offset, &value, static_cast<int>(sizeof(T)), barrier.offset());
 #endif
 }
 

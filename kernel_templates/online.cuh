@@ -17,7 +17,7 @@ Real anchor(Real max) {
 }
 
 template <class Real>
-struct Partial {
+struct alignas(2 * sizeof(Real)) Partial {
   Real max = -infinity<Real>();
   Real sum = 0;  // of exp(x - anchor(max))
 
@@ -172,6 +172,37 @@ class Finish {
  private:
   Real zero_;
   Real factor_;
+};
+
+// Elements that a thread holds as numbers from their read to their write: one exponential each.
+template <class Op, class Exp, class Real, int count>
+struct Terms {
+  Real x[count];
+  Real max = -infinity<Real>();
+
+  // Relative to the thread's own maximum: its row then has to agree but once.
+  Partial<Real> partial() {
+    max = tree_max<count>(x);
+    const Real zero = anchor(max);
+    Real terms[count];
+    for (int i = 0; i < count; ++i) {
+      terms[i] = Exp::of(x[i] - zero);
+      if constexpr (Op::is_multiple_of_term) x[i] = terms[i];
+    }
+    return {max, tree_sum<count>(terms)};
+  }
+
+  void finish(const Finish<Op, Exp, Real>& whole) {
+    const Real row = whole.row_factor();
+    const Real shift = whole.shift_factor(max);
+    for (Real& value : x) {
+      if constexpr (Op::is_multiple_of_term) {
+        value = value * row * shift;
+      } else {
+        value = whole(value);
+      }
+    }
+  }
 };
 
 }  // namespace jitsoftmax::kernels

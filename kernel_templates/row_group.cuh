@@ -27,8 +27,15 @@ class RowGroup {
   static_assert(!(config.aligned && config.peeled));
 
   RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {
-    // Waited for in merge(): a block's shared memory may be written to once the block has started.
-    if constexpr (config.cluster > 1) cluster_arrive();
+    if constexpr (config.cluster > 1) {
+      if (thread_ == 0) {
+        merge_barrier().init();
+        merge_barrier().expect(config.cluster * static_cast<int>(sizeof(Partial<Real>)));
+        publish_barriers();
+      }
+      // Waited for in merge(): a block may be sent to once it has started.
+      cluster_arrive();
+    }
   }
 
   // The number of this thread in the group.
@@ -183,16 +190,12 @@ class RowGroup {
       if (thread_ < warp_size) {
         if constexpr (warps > 1) part = warp_merge(collect_partial());
         if (thread_ < config.cluster) {
-          block_max_slots().store_to_block(thread_, cluster_rank(), part.max);
-          block_sum_slots().store_to_block(thread_, cluster_rank(), part.sum);
+          send_to_block(thread_, block_partials().offset(cluster_rank()), part, merge_barrier());
         }
       }
-      cluster_arrive();
-      cluster_wait();
+      merge_barrier().wait();
       const int lane = thread_ % warp_size;
-      part = lane < config.cluster ? Partial<Real>{block_max_slots().load(lane), block_sum_slots().load(lane)}
-                                   : Partial<Real>{};
-      return warp_merge(part);
+      return warp_merge(lane < config.cluster ? block_partials().load(lane) : Partial<Real>{});
     }
     if constexpr (warps > 1) part = warp_merge(collect_partial());
     return part;
@@ -229,14 +232,14 @@ class RowGroup {
     return {max, warp_sum(part.sum_at(max))};
   }
 
-  // One slot a warp for the maximum and one for the sum; then the same for each block of a cluster.
+  // One slot a warp for the maximum and one for the sum; then a partial of each block of a cluster.
   static constexpr int real_bytes = static_cast<int>(sizeof(Real));
   static SharedArray<Real> max_slots() { return SharedArray<Real>(0); }
   static SharedArray<Real> sum_slots() { return SharedArray<Real>(warp_partials(config) * real_bytes); }
-  static SharedArray<Real> block_max_slots() { return SharedArray<Real>(2 * warp_partials(config) * real_bytes); }
-  static SharedArray<Real> block_sum_slots() {
-    return SharedArray<Real>((2 * warp_partials(config) + config.cluster) * real_bytes);
+  static SharedArray<Partial<Real>> block_partials() {
+    return SharedArray<Partial<Real>>(block_partials_at(config, real_bytes));
   }
+  static CopyBarrier merge_barrier() { return CopyBarrier(merge_barrier_at(config, real_bytes)); }
 
   // Makes a warp's value known to the block.
   void publish(SharedArray<Real> slots, Real value) const {

@@ -16,37 +16,18 @@ class HeldNumbers {
   using Group = RowGroup<config, Columns, Real>;
 
   HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) {
-    group.load(x_, body, 0, cover, scale);
+    group.load(terms_.x, body, 0, cover, scale);
   }
 
-  // Relative to the thread's own maximum: the group then has to agree but once.
-  Partial<Real> partial() {
-    max_ = tree_max<config.elements>(x_);
-    const Real zero = anchor(max_);
-    Real terms[config.elements];
-    for (int i = 0; i < config.elements; ++i) {
-      terms[i] = Exp::of(x_[i] - zero);
-      if constexpr (Op::is_multiple_of_term) x_[i] = terms[i];
-    }
-    return {max_, tree_sum<config.elements>(terms)};
-  }
+  Partial<Real> partial() { return terms_.partial(); }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    const Real row = finish.row_factor();
-    const Real shift = finish.shift_factor(max_);
-    for (Real& x : x_) {
-      if constexpr (Op::is_multiple_of_term) {
-        x = x * row * shift;
-      } else {
-        x = finish(x);
-      }
-    }
-    group.store(x_, body, 0, cover);
+    terms_.finish(finish);
+    group.store(terms_.x, body, 0, cover);
   }
 
  private:
-  Real x_[config.elements];
-  Real max_ = -infinity<Real>();
+  Terms<Op, Exp, Real, config.elements> terms_;
 };
 
 // The same as the bits that were read, half as many registers for 16-bit types. The exponential is

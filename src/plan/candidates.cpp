@@ -15,7 +15,8 @@ constexpr int most_shared = 227 * 1024;    // of a block, sm_90
 int planned_shared(Family family, const kernels::Config& config, DType in) noexcept {
   switch (family) {
     case Family::strided:
-      return config.threads * config.rows * 2 * accumulator_bytes(in);
+    case Family::strided_registers:
+      return kernels::tile_bytes(config, accumulator_bytes(in));
     case Family::staged:
       return kernels::staged_bytes(config, accumulator_bytes(in));
     default:
@@ -37,19 +38,20 @@ std::string illegal(const Specialization& s) {
   if (c.cluster < 1 || c.cluster > most_cluster || !std::has_single_bit(static_cast<unsigned>(c.cluster))) {
     return "the blocks a row are not a power of two up to 16";
   }
-  if (c.cluster > 1 && (!reads_once(s.family) || c.rows != 1 || threads < kernels::warp_size)) {
-    return "clusters are of the registers and staged families, with one row and whole warps a block";
+  if (c.cluster > 1 && !reads_once(s.family)) return "clusters are of the families that read a row once";
+  if (c.cluster > 1 && !is_strided(s.family) && (c.rows != 1 || threads < kernels::warp_size)) {
+    return "in a cluster a block has one row and whole warps";
   }
   if (c.elements > (s.family == Family::staged ? most_staged_elements : most_elements)) {
     return "too many elements a thread: more only costs compile time";
   }
   if (c.elements % c.vector != 0) return "the elements a thread are not a multiple of the vector width";
   if (c.persistent && s.family != Family::looped) return "only the looped family is persistent";
-  if (s.family == Family::strided) {
-    return c.rows == kernels::warp_size && c.vector == 1 ? "" : "the strided family takes 32 rows a block and vector 1";
+  if (is_strided(s.family) && (c.rows != kernels::warp_size || c.vector != 1)) {
+    return "the strided families take 32 rows a block and vector 1";
   }
-  if (threads < kernels::warp_size ? !std::has_single_bit(static_cast<unsigned>(threads))
-                                   : threads % kernels::warp_size != 0) {
+  if (!is_strided(s.family) && (threads < kernels::warp_size ? !std::has_single_bit(static_cast<unsigned>(threads))
+                                                             : threads % kernels::warp_size != 0)) {
     return "the threads a row are neither a power of two below 32 nor a multiple of 32";
   }
   if (!std::has_single_bit(static_cast<unsigned>(c.vector)) || c.vector * widest_type > 16) {
@@ -79,7 +81,8 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   // Left to itself the assembler holds f64 kernels to 64 registers, for occupancy, and spills.
   if (problem.in == DType::f64 && config.resident == 0) result.config.resident = 1;
   // So it does here to 80, where two blocks of 256 threads may have more.
-  if (family == Family::looped && config.blocked && config.threads * config.rows <= 256 && result.config.resident == 0) {
+  if (family == Family::looped && config.blocked && config.threads * config.rows <= 256 &&
+      result.config.resident == 0) {
     result.config.resident = 2;
   }
   result.config.shared = planned_shared(family, result.config, problem.in);
@@ -98,15 +101,22 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
     const Specialization s = specialization(problem, family, config);
     if (illegal(s).empty()) result.push_back(s);
   };
+  const bool clusters = arch.major >= 9;
   if (problem.layout == Layout::strided) {
     for (const int warps : {1, 2, 4, 8, 16, 32}) {
+      for (const int cluster : {1, 2, 4, 8, 16}) {
+        const std::int64_t each = (problem.cols - 1) / (warps * cluster) + 1;
+        const int most = most_elements_in_registers(problem, false, warps * kernels::warp_size);
+        if ((cluster > 1 && (!clusters || each < 4)) || each > most) continue;
+        add(Family::strided_registers,
+            {.threads = warps, .rows = kernels::warp_size, .cluster = cluster, .elements = static_cast<int>(each)});
+      }
       add(Family::strided, {.threads = warps, .rows = kernels::warp_size, .elements = 8, .blocked = true});
     }
     return result;
   }
   const int vector = widest_vector(problem);
   const std::int64_t packets = std::max<std::int64_t>(problem.cols / vector, 1);
-  const bool clusters = arch.major >= 9;
   for (const int threads : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
     for (const int cluster : {1, 2, 4, 8, 16}) {
       if (cluster > 1 && (!clusters || threads < 128 || problem.cols < 8192)) continue;

@@ -152,15 +152,20 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   return std::nullopt;
 }
 
-Specialization for_strided(const Problem& problem) {
-  // As many warps as there are chunks of columns to share among them.
-  const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), 32);
-  return specialization(problem, Family::strided,
-                        {.threads = problem.in == DType::f64 ? std::min(warps, 16) : warps,
-                         .rows = warp,
-                         .vector = 1,
-                         .elements = 8,
-                         .blocked = true});
+// Rows side by side in the registers of a block, or a cluster of blocks, of 16 warps.
+Specialization for_strided(const Problem& problem, const Arch& arch) {
+  constexpr int most_warps = 16;
+  const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
+  const int most = most_elements_in_registers(problem, false, most_warps * warp);
+  const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * most));
+  if (cluster > most_cluster) return generic(problem);
+  const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), most_warps);
+  return specialization(
+      problem, Family::strided_registers,
+      {.threads = warps,
+       .rows = warp,
+       .cluster = cluster,
+       .elements = static_cast<int>(divide_up(std::max<std::int64_t>(problem.cols, 1), warps * cluster))});
 }
 
 // The widest access that cuts a packed row into whole packets.
@@ -192,7 +197,7 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
   // Without peeling, a wide access that does not divide the row would find few rows aligned to it.
   const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
   const Specialization base =
-      problem.layout == Layout::strided ? for_strided(problem) : for_many_rows(problem, arch, vector);
+      problem.layout == Layout::strided ? for_strided(problem, arch) : for_many_rows(problem, arch, vector);
   if (!variant.empty()) return bundle_of(point(problem, variant, base), deterministic);
 
   Bundle bundle;

@@ -14,11 +14,16 @@
 
 namespace jitsoftmax::plan {
 
-enum class Family : std::uint8_t { safe, looped, registers, staged, strided };
+enum class Family : std::uint8_t { safe, looped, registers, staged, strided, strided_registers };
 
 // Families that hold a row between one read and one write.
 [[nodiscard]] constexpr bool reads_once(Family family) noexcept {
-  return family == Family::registers || family == Family::staged;
+  return family == Family::registers || family == Family::staged || family == Family::strided_registers;
+}
+
+// Families for rows whose elements are apart; no other family serves them.
+[[nodiscard]] constexpr bool is_strided(Family family) noexcept {
+  return family == Family::strided || family == Family::strided_registers;
 }
 
 struct Specialization {

@@ -75,26 +75,38 @@ Specialization named(const Problem& problem, const Variant& variant) {
 
 }  // namespace
 
+Specialization generic(const Problem& problem) {
+  Specialization result =
+      problem.layout == Layout::contiguous
+          ? named(problem, {.name = "generic"})
+          : specialization(problem, Family::strided,
+                           {.threads = 8, .rows = kernels::warp_size, .elements = 8, .blocked = true});
+  result.cols = problem.cols;
+  return result;
+}
+
 Specialization point(const Problem& problem, const Variant& variant, const Specialization& base) {
-  if (problem.layout == Layout::strided && !variant.name.empty() && variant.name != "generic") {
-    refuse(problem, variant, "it reads rows whose elements are neighbours");
-  }
   Specialization result = base;
   if (problem.layout == Layout::contiguous && !variant.name.empty()) result = named(problem, variant);
-  if (problem.layout == Layout::strided && variant.name == "generic") result.cols = 0;
+  if (problem.layout == Layout::strided && !variant.name.empty()) {
+    if (variant.name != "generic") refuse(problem, variant, "it reads rows whose elements are neighbours");
+    result = generic(problem);
+    result.cols = 0;
+  }
 
   kernels::Config config = result.config;
   if (variant.family) {
     const auto family = family_named(*variant.family);
     if (!family)
-      refuse(problem, variant, "'" + *variant.family + "' is no family; known: safe looped registers staged strided");
+      refuse(problem, variant,
+             "'" + *variant.family + "' is no family; known: safe looped registers staged strided strided_registers");
     result.family = *family;
     config.blocked = *family == Family::safe || *family == Family::looped || *family == Family::strided;
     config.pieces = *family == Family::staged ? 2 : 0;
     config.packed = false;
   }
-  if ((result.family == Family::strided) != (problem.layout == Layout::strided)) {
-    refuse(problem, variant, "the strided family serves strided layouts, and no other family does");
+  if (is_strided(result.family) != (problem.layout == Layout::strided)) {
+    refuse(problem, variant, "the strided families serve strided layouts, and no other family does");
   }
   // The base's cluster and its residency go with its threads.
   if (variant.family || variant.threads) {
@@ -109,7 +121,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.packed) config.packed = *variant.packed;
   if (variant.rows) {
     config.rows = *variant.rows;
-  } else if (variant.threads && result.family != Family::strided) {
+  } else if (variant.threads && !is_strided(result.family)) {
     config.rows = config.cluster > 1 ? 1 : std::max(1, 128 / std::max(config.threads, 1));
   }
   if (variant.elements) {

@@ -14,6 +14,9 @@ namespace jitsoftmax::plan {
 // choice) or the named point, changed by the variant's fields. Throws invalid_argument.
 [[nodiscard]] Specialization point(const Problem& problem, const Variant& variant, const Specialization& base);
 
+// The kernel that serves any number of columns, compiled for those of the problem.
+[[nodiscard]] Specialization generic(const Problem& problem);
+
 // The variant whose point is this specialization.
 [[nodiscard]] Variant variant_of(const Specialization& specialization);
 

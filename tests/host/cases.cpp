@@ -93,7 +93,11 @@ std::vector<Problem> all_types() {
 }
 
 std::vector<NamedKernel> runtime_kernels(const Problem& problem, bool deterministic) {
-  if (problem.layout == Layout::strided) return {runtime(problem, "strided", {}, deterministic)};
+  if (problem.layout == Layout::strided) {
+    Variant generic;
+    generic.name = "generic";
+    return {runtime(problem, "generic", generic, deterministic), runtime(problem, "built-in", {}, deterministic)};
+  }
   const int vector = plan::widest_vector(problem);
   std::vector<NamedKernel> kernels;
   for (const std::string& name : plan::variant_names()) {

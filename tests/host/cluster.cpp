@@ -58,8 +58,6 @@ void Cluster::prepare(const plan::Geometry& geometry, const std::function<void()
     starting.interval = interval_;
     starting.at_barrier = 0;
     starting.exited = 0;
-    starting.waited = 0;
-    starting.written = 0;
     starting.at_shuffle.assign(static_cast<std::size_t>((block_threads_ + warp_size - 1) / warp_size), 0);
   }
   if (threads_.size() < static_cast<std::size_t>(count_)) threads_.resize(static_cast<std::size_t>(count_));
@@ -131,12 +129,7 @@ void Cluster::leave() {
   if (at(current_).arrived != at(current_).waited) {
     fail(current_, "exits without having waited for the cluster barrier that it has arrived at");
   }
-  if (++own().exited < block_threads_) return;
-  check(own().copies.left_behind());
-  if (own().written > own().waited) {
-    fail(current_,
-         "ends its block, which another block of the cluster writes to, without a cluster barrier after that");
-  }
+  if (++own().exited == block_threads_) check(own().copies.left_behind());
 }
 
 void Cluster::resume(int thread) {
@@ -245,23 +238,18 @@ void Cluster::wait_for_cluster() {
   if (self.arrived == self.waited) fail(current_, "waits for a cluster barrier that it has not arrived at");
   if (passed_ < self.arrived) wait(State::at_cluster_barrier);
   self.waited = self.arrived;
-  own().waited = std::max(own().waited, self.waited);
 }
 
-void Cluster::shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment) {
+void Cluster::send_to_block(int rank, int offset, const void* from, int bytes, int barrier) {
   const std::string target = "block " + std::to_string(rank) + " of the cluster";
   if (rank < 0 || rank >= size_) {
-    fail(current_, "writes to " + target + ", which has " + std::to_string(size_));
+    fail(current_, "sends to " + target + ", which has " + std::to_string(size_));
   }
-  if (rank != rank_of(current_)) {
-    if (at(current_).waited == 0) {
-      fail(current_, "writes to " + target + " before the first cluster barrier: it may not have started");
-    }
-    if (block(rank).exited == block_threads_) fail(current_, "writes to " + target + ", which has exited");
-    block(rank).written = std::max(block(rank).written, at(current_).arrived + 1);
+  if (rank != rank_of(current_) && at(current_).waited == 0) {
+    fail(current_, "sends to " + target + " before the first cluster barrier: it may not have started");
   }
-  check(block(rank).copies.withhold(now(), offset, bytes));
-  check(block(rank).shared.store(now(), offset, from, bytes, alignment));
+  if (block(rank).exited == block_threads_) fail(current_, "sends to " + target + ", which has exited");
+  check(block(rank).copies.send(now(), offset, from, bytes, barrier));
 }
 
 void Cluster::copy_barrier_init(int offset) { check(own().copies.init(now(), offset)); }

@@ -36,7 +36,7 @@ class Cluster {
   void require_aligned(const void* pointer, int bytes) const;
   void arrive();
   void wait_for_cluster();
-  void shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment);
+  void send_to_block(int rank, int offset, const void* from, int bytes, int barrier);
   void copy_barrier_init(int offset);
   void copy_barrier_expect(int offset, int bytes);
   void copy_barrier_wait(int offset);
@@ -61,8 +61,6 @@ class Cluster {
     std::uint64_t interval = 0;
     int at_barrier = 0;
     int exited = 0;
-    std::uint64_t waited = 0;     // for cluster barriers, by any of its threads
-    std::uint64_t written = 0;    // remotely, by threads that then had to arrive at this cluster barrier
     std::vector<int> at_shuffle;  // threads of each warp
   };
   struct Abandoned {};  // unwinds the threads of a cluster that has failed

@@ -1,8 +1,9 @@
 // The executor runs the blocks of a cluster together and catches what may not happen between them.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
-#include <vector>
 
 #include "host/wrong_kernel.hpp"
 #include "kernel_templates/device.cuh"
@@ -13,6 +14,8 @@ namespace {
 using kernels::cluster_arrive;
 using kernels::cluster_rank;
 using kernels::cluster_wait;
+using kernels::CopyBarrier;
+using kernels::send_to_block;
 using kernels::SharedArray;
 using kernels::sync_block;
 using kernels::thread_index;
@@ -26,23 +29,48 @@ void cluster_barrier() {
   cluster_wait();
 }
 
-TEST_CASE("blocks of a cluster are neighbours, know their rank and add up through each other's memory") {
-  std::vector<float> sums(3 * 4 * 32);
+constexpr unsigned inbox = 64;  // bytes: the barrier, then a slot for each of up to seven blocks
+SharedArray<long long> slots() { return SharedArray<long long>(8); }
+
+// The parts of a right kernel, in which every block tells all others its number; to be left out or replaced.
+struct Parts {
+  std::function<void()> init = [] { CopyBarrier(0).init(); };
+  std::function<void(int)> expect = [](int blocks) { CopyBarrier(0).expect(blocks * 8); };
+  std::function<void()> start = cluster_barrier;
+  std::function<void(int)> send = [](int blocks) {
+    if (thread_index() >= blocks) return;
+    const long long value = cluster_rank() + 1;
+    send_to_block(thread_index(), slots().offset(cluster_rank()), value, CopyBarrier(0));
+  };
+  std::function<void()> wait = [] { CopyBarrier(0).wait(); };
+  std::function<void(int)> read = [](int blocks) {
+    long long sum = 0;
+    for (int rank = 0; rank < blocks; ++rank) sum += slots().load(rank);
+    CHECK(sum == blocks * (blocks + 1) / 2);
+  };
+};
+
+std::function<void()> kernel(const Parts& parts, int blocks) {
+  return [=] {
+    if (thread_index() == 0) {
+      parts.init();
+      parts.expect(blocks);
+    }
+    parts.start();
+    parts.send(blocks);
+    parts.wait();
+    parts.read(blocks);
+  };
+}
+
+std::string caught_with(const Parts& parts) { return caught(clusters(2, 32, inbox), kernel(parts, 2)); }
+
+TEST_CASE("blocks of a cluster are neighbours, know their rank and send each other values") {
   run_grid(
-      clusters(4, 32, 16, 3),
-      [&] {
-        CHECK(cluster_rank() == kernels::block_index() % 4);
-        cluster_barrier();
-        const SharedArray<float> slots(0);
-        if (thread_index() < 4)
-          slots.store_to_block(thread_index(), cluster_rank(), static_cast<float>(cluster_rank() + 1));
-        cluster_barrier();
-        float sum = 0;
-        for (int rank = 0; rank < 4; ++rank) sum += slots.load(rank);
-        sums[static_cast<std::size_t>(kernels::block_index() * 32 + thread_index())] = sum;
-      },
-      seed());
-  for (const float sum : sums) CHECK(sum == 10);
+      clusters(4, 32, 0, 3), [] { CHECK(cluster_rank() == kernels::block_index() % 4); }, seed());
+  for (std::uint64_t order = 0; order < 50; ++order) {
+    run_grid(clusters(4, 32, inbox, 3), kernel({}, 4), seed() + order);
+  }
 }
 
 TEST_CASE("what a thread does between the halves of a cluster barrier is ordered by its block's barriers alone") {
@@ -67,72 +95,84 @@ TEST_CASE("what a thread does between the halves of a cluster barrier is ordered
   CHECK(says(caught(clusters(2, 32, 128), between), "no barrier in between"));
 }
 
-TEST_CASE("a block whose start nobody has waited for may not be written to") {
-  const auto at_once = [] {
-    if (thread_index() == 0) SharedArray<int>(0).store_to_block(1 - cluster_rank(), 0, 1);
+TEST_CASE("a cluster barrier orders no memory accesses") {
+  const auto across = [] {
+    const SharedArray<int> numbers(0);
+    numbers.store(thread_index(), 1);
     cluster_barrier();
+    (void)numbers.load(31 - thread_index());
   };
-  CHECK(says(caught(clusters(2, 32, 4), at_once), "it may not have started"));
-  const auto after_half = [] {
-    cluster_arrive();
-    if (thread_index() == 0) SharedArray<int>(0).store_to_block(1 - cluster_rank(), 0, 1);
-    cluster_wait();
-  };
-  CHECK(says(caught(clusters(2, 32, 4), after_half), "it may not have started"));
+  CHECK(says(caught(clusters(2, 32, 128), across), "no barrier in between"));
 }
 
-TEST_CASE("a block that may have exited may not be written to") {
-  const auto no_barrier_after = [] {
-    cluster_barrier();
-    if (thread_index() == 0) SharedArray<int>(0).store_to_block(1 - cluster_rank(), 0, 1);
-  };
-  const std::string message = caught(clusters(2, 32, 4), no_barrier_after);
-  CHECK((message.find("has exited") != std::string::npos ||
-         message.find("without a cluster barrier after that") != std::string::npos));
-}
-
-TEST_CASE("remote stores are read after a cluster barrier, and not after one of the block") {
-  const auto too_early = [] {
-    const SharedArray<int> slot(0);
-    cluster_barrier();
-    if (thread_index() == 0) slot.store_to_block(1 - cluster_rank(), 0, 1);
+TEST_CASE("a block whose start nobody has waited for may not be sent to") {
+  Parts parts;
+  parts.start = sync_block;
+  CHECK(says(caught_with(parts), "it may not have started"));
+  parts.start = [] {
     sync_block();
-    (void)slot.load(0);
-    cluster_barrier();
-  };
-  CHECK(says(caught(clusters(2, 32, 4), too_early), "of block"));
-  const auto arrived_only = [] {
-    const SharedArray<int> slot(0);
-    cluster_barrier();
-    if (thread_index() == 0) slot.store_to_block(1 - cluster_rank(), 0, 1);
     cluster_arrive();
-    (void)slot.load(0);
+  };
+  parts.wait = [] {
     cluster_wait();
+    CopyBarrier(0).wait();
   };
-  CHECK(says(caught(clusters(2, 32, 4), arrived_only), "no barrier in between"));
+  CHECK(says(caught_with(parts), "it may not have started"));
 }
 
-TEST_CASE("two blocks that write the same byte of a third are a race") {
-  const auto clash = [] {
-    cluster_barrier();
-    if (thread_index() == 0 && cluster_rank() > 0) SharedArray<int>(0).store_to_block(0, 0, 1);
-    cluster_barrier();
+TEST_CASE("what was sent is read after waiting at its barrier, and not after one of the block") {
+  Parts parts;
+  parts.read = [](int) { (void)slots().load(cluster_rank()); };  // what the block has sent itself
+  parts.wait = sync_block;
+  CHECK(says(caught_with(parts), "without having waited at the barrier at byte 0"));
+  parts.wait = [] {
+    sync_block();
+    if (thread_index() == 0) CopyBarrier(0).wait();
   };
-  CHECK(says(caught(clusters(3, 32, 4), clash), "writes byte 0 of shared memory, which thread 0 of block"));
+  CHECK(says(caught_with(parts), "without having waited at the barrier at byte 0"));
+  parts = {};
+  parts.wait = [] {
+    if (thread_index() == 0) CopyBarrier(0).wait();
+    sync_block();
+  };
+  run_grid(clusters(2, 32, inbox), kernel(parts, 2), seed());
 }
 
-TEST_CASE("remote stores have the bounds and the alignment of local ones, and a rank") {
-  const auto store = [](int rank, int offset, int index) {
-    return [=] {
-      cluster_barrier();
-      if (thread_index() == 0) SharedArray<int>(offset).store_to_block(rank, index, 1);
-      cluster_barrier();
+TEST_CASE("a block that may have ended may not be sent to") {
+  Parts parts;
+  parts.wait = [] {};
+  parts.read = [](int) {};
+  const std::string message = caught_with(parts);
+  CHECK((says(message, "has exited") || says(message, "nobody has waited at")));
+}
+
+TEST_CASE("a block expects what it is sent") {
+  Parts parts;
+  parts.read = [](int) {};
+  parts.expect = [](int blocks) { CopyBarrier(0).expect(blocks * 8 - 8); };
+  CHECK(says(caught_with(parts), "starts copies of 16 bytes, but the barrier at byte 0 of shared memory expects 8"));
+  parts.expect = [](int blocks) { CopyBarrier(0).expect(blocks * 8 + 8); };
+  CHECK(says(caught_with(parts), "expects 24 and 16 have arrived, and no copy is under way"));
+  parts.expect = [](int) {};
+  CHECK(says(caught_with(parts), "was told to expect none"));
+  parts.init = [] {};
+  CHECK(says(caught_with(parts), "which is not initialized"));
+}
+
+TEST_CASE("values are sent to places of their own, within the memory of a block that there is") {
+  const auto with = [](int rank, int offset) {
+    Parts parts;
+    parts.send = [=](int) {
+      if (thread_index() == 0) send_to_block(rank, offset, 1LL, CopyBarrier(0));
     };
+    return caught_with(parts);
   };
-  CHECK(says(caught(clusters(2, 32, 8), store(1, 0, 2)), "accesses bytes 8..11"));
-  CHECK(says(caught(clusters(2, 32, 8), store(1, 2, 0)), "not a multiple of 4"));
-  CHECK(says(caught(clusters(2, 32, 8), store(2, 0, 0)), "writes to block 2 of the cluster, which has 2"));
-  CHECK(says(caught(clusters(2, 32, 8), store(-1, 0, 0)), "writes to block -1"));
+  CHECK(says(with(0, 8), "which an asynchronous copy brings"));  // both blocks, to the same place
+  CHECK(says(with(1, 64), "accesses bytes 64..71"));
+  CHECK(says(with(1, 12), "not a multiple of 8"));
+  CHECK(says(with(1, 0), "touches the bytes of the barrier"));
+  CHECK(says(with(2, 8), "sends to block 2 of the cluster, which has 2"));
+  CHECK(says(with(-1, 8), "sends to block -1"));
 }
 
 TEST_CASE("both halves of a cluster barrier, by every thread, in turn") {

@@ -34,7 +34,7 @@ std::optional<std::string> Copies::refuse(const Moment& now, int barrier) const 
   const auto found = barriers_.find(barrier);
   if (found == barriers_.end()) return "uses " + at(barrier) + ", which is not initialized";
   const Moment& initialized = found->second.initialized;
-  if (initialized.is_before(now)) return std::nullopt;
+  if (initialized.is_announced_to(now)) return std::nullopt;
   return "uses " + at(barrier) + ", which " + name_for(now, initialized) +
          " initialized with no barrier of the block in between";
 }
@@ -50,19 +50,29 @@ std::optional<std::string> Copies::expect(const Moment& now, int barrier, int by
 }
 
 std::optional<std::string> Copies::start(const Moment& now, int to, const void* from, int bytes, int barrier) {
-  if (auto why = refuse(now, barrier)) return why;
-  Barrier& counts = barriers_[barrier];
   if (bytes <= 0 || bytes % copy_alignment != 0 || !kernels::is_aligned(from, copy_alignment)) {
     return "copies " + std::to_string(bytes) + " bytes: size and addresses are to be multiples of 16";
   }
-  if (auto why = withhold(now, to, bytes)) return why;
-  if (auto why = shared_.may_store(now, to, bytes, copy_alignment)) return why;
-  counts.started += bytes;
+  return begin(now, {.to = to, .bytes = bytes, .barrier = barrier, .from = from, .value = {}}, copy_alignment);
+}
+
+std::optional<std::string> Copies::send(const Moment& now, int to, const void* value, int bytes, int barrier) {
+  const auto* first = static_cast<const std::byte*>(value);
+  return begin(now, {.to = to, .bytes = bytes, .barrier = barrier, .from = nullptr, .value = {first, first + bytes}},
+               bytes);
+}
+
+std::optional<std::string> Copies::begin(const Moment& now, const Copy& copy, int alignment) {
+  if (auto why = refuse(now, copy.barrier)) return why;
+  if (auto why = withhold(now, copy.to, copy.bytes)) return why;
+  if (auto why = shared_.may_store(now, copy.to, copy.bytes, alignment)) return why;
+  Barrier& counts = barriers_[copy.barrier];
+  counts.started += copy.bytes;
   if (!counts.expecting || counts.started > counts.expected) {
-    return "starts copies of " + std::to_string(counts.started) + " bytes, but " + describe(barrier);
+    return "starts copies of " + std::to_string(counts.started) + " bytes, but " + describe(copy.barrier);
   }
-  started_.push_back({to, from, bytes, barrier});
-  under_way_.push_back(started_.back());
+  started_.push_back(copy);
+  under_way_.push_back(copy);
   return std::nullopt;
 }
 
@@ -93,7 +103,7 @@ void Copies::land(std::size_t index) {
   std::swap(under_way_[index], under_way_.back());
   const Copy copy = under_way_.back();
   under_way_.pop_back();
-  shared_.fill(copy.to, copy.from, copy.bytes);
+  shared_.fill(copy.to, copy.value.empty() ? copy.from : copy.value.data(), copy.bytes);
   barriers_.at(copy.barrier).arrived += copy.bytes;
 }
 

@@ -1,8 +1,9 @@
-// Copies: the asynchronous copies into one block's shared memory and the barriers that count their
-// bytes. A copy is made some time after it was started, and its bytes are nobody's until its barrier
-// has been waited for.
+// Copies: the asynchronous copies into one block's shared memory, from global memory or of what a block of
+// the cluster sends, and the barriers that count their bytes. A copy is made some time after it was started,
+// and its bytes are nobody's until its barrier has been waited for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,7 @@ class Copies {
   std::optional<std::string> init(const Moment& now, int barrier);
   std::optional<std::string> expect(const Moment& now, int barrier, int bytes);
   std::optional<std::string> start(const Moment& now, int to, const void* from, int bytes, int barrier);
+  std::optional<std::string> send(const Moment& now, int to, const void* value, int bytes, int barrier);
   std::optional<std::string> may_wait(const Moment& now, int barrier);
   [[nodiscard]] bool complete(int barrier) const;
   void waited(const Moment& now, int barrier);
@@ -49,11 +51,13 @@ class Copies {
   };
   struct Copy {
     int to;
-    const void* from;
     int bytes;
     int barrier;
+    const void* from;              // read when the copy is made,
+    std::vector<std::byte> value;  // unless it was given
   };
 
+  std::optional<std::string> begin(const Moment& now, const Copy& copy, int alignment);
   std::optional<std::string> refuse(const Moment& now, int barrier) const;
 
   SharedMemory& shared_;

@@ -20,10 +20,11 @@ import sys
 # its own and a row that does not exist has no columns. Each is broken in the direction that loses
 # elements instead, where there is one.
 LOOPS = {
-    "first < cols": "first + step < cols",  # the last chunk is lost
+    "first < group.cols": "first + step < group.cols",  # the last chunk is lost
     "first < cover.packets": "first + step < cover.packets",
     "i < edges": "i + 1 < edges",
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
+    "config.rows < arguments.rows": "config.rows + config.rows < arguments.rows",
 }
 # Of one file: rows always fit in what is staged.
 LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}}
@@ -32,7 +33,7 @@ NO_BOUNDS = ["config.threads < warp_size ?", "left < config.threads ?", "to_boun
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
 ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|publish\(\w+\(\), .*\);"
-                      r"|barrier\(piece\)\.(?:init|expect|wait)\(\w*\);")
+                      r"|\w*barrier\(\w*\)\.(?:init|expect|wait)\(.*\);|send_to_block\(.*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")
 WEAKER = {"<": "<=", ">=": ">"}

@@ -20,8 +20,8 @@ void require_aligned(const void* pointer, int bytes) { Cluster::current().requir
 
 void cluster_arrive() { Cluster::current().arrive(); }
 void cluster_wait() { Cluster::current().wait_for_cluster(); }
-void shared_store_to_block(int rank, int offset, const void* from, int bytes, int alignment) {
-  Cluster::current().shared_store_to_block(rank, offset, from, bytes, alignment);
+void send_to_block(int rank, int offset, const void* from, int bytes, int barrier_offset) {
+  Cluster::current().send_to_block(rank, offset, from, bytes, barrier_offset);
 }
 
 void copy_barrier_init(int offset) { Cluster::current().copy_barrier_init(offset); }

@@ -18,11 +18,12 @@ struct Moment {
   std::uint64_t arrived = 0;   // cluster barriers that it has arrived at,
   std::uint64_t waited = 0;    // and waited for
 
-  // Whether barriers order what was done then before what is done now.
+  // Whether barriers order what was done then before what is done now. A cluster barrier does not: it
+  // tells that a block has started, and with that of its copy barriers.
   [[nodiscard]] bool is_before(const Moment& now) const {
-    const bool same_block = rank == now.rank;
-    return (same_block && (thread == now.thread || interval < now.interval)) || arrived < now.waited;
+    return rank == now.rank && (thread == now.thread || interval < now.interval);
   }
+  [[nodiscard]] bool is_announced_to(const Moment& now) const { return is_before(now) || arrived < now.waited; }
 };
 
 // "thread 5", for one of another block with that as well.
