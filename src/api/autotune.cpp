@@ -121,7 +121,7 @@ class Session {
     std::vector<plan::Specialization> specializations;
     specializations.reserve(names.size());
     for (const std::string& name : names) specializations.push_back(known_.at(name));
-    DeviceWorkshop workshop(code_, specializations, arch_, limits_of(device_), masked,
+    DeviceWorkshop workshop(code_, key_.problem, specializations, arch_, limits_of(device_), masked,
                             tune::RotatedBuffers(instruments, shape, rotate), pace.seconds, records_.options().log);
 
     tune::TunerOptions how{.search = pace.search, .anchor_known = incumbent};

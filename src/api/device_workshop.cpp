@@ -9,22 +9,11 @@
 #include "tune/timer.hpp"
 
 namespace jitsoftmax {
-namespace {
-
-Problem problem_of(const plan::Specialization& s) noexcept {
-  return {.cols = s.cols,
-          .in = s.in,
-          .out = s.out,
-          .op = s.op,
-          .layout = s.family == plan::Family::strided ? Layout::strided : Layout::contiguous};
-}
-
-}  // namespace
-
-DeviceWorkshop::DeviceWorkshop(Code& code, const std::vector<plan::Specialization>& candidates, const Arch& arch,
-                               const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers,
-                               double seconds, Log log)
+DeviceWorkshop::DeviceWorkshop(Code& code, const Problem& problem, const std::vector<plan::Specialization>& candidates,
+                               const Arch& arch, const tune::DeviceLimits& limits, MaskedRows masked,
+                               tune::RotatedBuffers buffers, double seconds, Log log)
     : code_(code),
+      problem_(problem),
       arch_(arch),
       limits_(limits),
       masked_(masked),
@@ -33,7 +22,7 @@ DeviceWorkshop::DeviceWorkshop(Code& code, const std::vector<plan::Specializatio
       log_(std::move(log)) {
   for (const plan::Specialization& candidate : candidates) {
     plan::Bundle bundle = plan::bundle_of(candidate, false);
-    const std::size_t timed = plan::select(bundle, plan::check(problem_of(candidate), buffers_.rows(0)));
+    const std::size_t timed = plan::select(bundle, plan::check(problem_, buffers_.rows(0)));
     candidates_.push_back({std::move(bundle), timed, {}, {}});
   }
 }
@@ -71,8 +60,8 @@ std::string DeviceWorkshop::check(std::size_t candidate) {
 Kernel DeviceWorkshop::load_kernel(const plan::Specialization& member, const jit::Cubin& cubin) const {
   std::vector<cuda::LoadedKernel> kernels;
   kernels.push_back(load(member, cubin));
-  return Kernel(std::make_shared<const CudaExecutable>(problem_of(member), masked_, plan::Bundle{member},
-                                                       std::move(kernels), nullptr));
+  return Kernel(
+      std::make_shared<const CudaExecutable>(problem_, masked_, plan::Bundle{member}, std::move(kernels), nullptr));
 }
 
 std::vector<tune::Timing> DeviceWorkshop::time(const std::vector<std::size_t>& candidates, int rounds) {

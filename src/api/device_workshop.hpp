@@ -22,9 +22,9 @@ class DeviceWorkshop final : public tune::Workshop {
  public:
   // `candidates`: with their alignment left open. `seconds`: that one measurement lasts at least. `log`
   // hears of wrong results.
-  DeviceWorkshop(Code& code, const std::vector<plan::Specialization>& candidates, const Arch& arch,
-                 const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers, double seconds,
-                 Log log);
+  DeviceWorkshop(Code& code, const Problem& problem, const std::vector<plan::Specialization>& candidates,
+                 const Arch& arch, const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers,
+                 double seconds, Log log);
 
   std::string build(std::size_t candidate) override;
   std::string check(std::size_t candidate) override;
@@ -41,6 +41,7 @@ class DeviceWorkshop final : public tune::Workshop {
   [[nodiscard]] Kernel load_kernel(const plan::Specialization& member, const jit::Cubin& cubin) const;
 
   Code& code_;
+  Problem problem_;
   Arch arch_;
   tune::DeviceLimits limits_;
   MaskedRows masked_;

@@ -92,8 +92,9 @@ std::optional<Specialization> specialization_named(const Problem& problem, std::
   }
   if (config.vector < 1) return std::nullopt;
   // The layout is no part of the spelling, but decides the family.
-  if ((*family == Family::strided) != (problem.layout == Layout::strided)) return std::nullopt;
-  const Specialization result = specialization(problem, *family, config);
+  if (is_strided(*family) != (problem.layout == Layout::strided)) return std::nullopt;
+  Specialization result = specialization(problem, *family, config);
+  if (spelling.find(",Runtime,") != std::string_view::npos) result.cols = 0;
   if (!illegal(result).empty() || name_expression(result) != spelling) return std::nullopt;
   return result;
 }

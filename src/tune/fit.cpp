@@ -30,7 +30,7 @@ std::string unfit(const plan::Specialization& s, const DeviceLimits& limits) {
   if (threads_of(s) > limits.threads)
     return "needs " + std::to_string(threads_of(s)) + " threads a block, of " + std::to_string(limits.threads);
   if (std::string reason = too_much_shared(s.config.shared, limits); !reason.empty()) return reason;
-  if (s.family != plan::Family::registers) return {};
+  if (s.family != plan::Family::registers && s.family != plan::Family::strided_registers) return {};
   const int element_bytes = s.config.packed ? size_of(s.in) : plan::accumulator_bytes(s.in);
   const int registers = s.config.elements * element_bytes / 4 + least_beside_a_row;
   if (registers > most_registers) return "needs " + std::to_string(registers) + " registers a thread or more, of 255";

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "plan/candidates.hpp"
 #include "plan/choice.hpp"
@@ -26,8 +27,13 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 
 TEST_CASE("every candidate and every built-in choice is worth compiling for an H200") {
   for (const std::int64_t cols : {1, 100, 1024, 4096, 16384, 131072}) {
-    for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
-      const Problem problem{.cols = cols, .in = type, .out = type};
+    for (const auto& [type, layout] : {std::pair{DType::f16, Layout::contiguous},
+                                       {DType::bf16, Layout::contiguous},
+                                       {DType::f32, Layout::contiguous},
+                                       {DType::f64, Layout::contiguous},
+                                       {DType::f32, Layout::strided},
+                                       {DType::f64, Layout::strided}}) {
+      const Problem problem{.cols = cols, .in = type, .out = type, .layout = layout};
       const plan::Bundle built_in = plan::choose(problem, {9, 0});
       for (const plan::RowsBucket bucket : {plan::RowsBucket::few, plan::RowsBucket::many}) {
         CHECK(tune::unfit(plan::chosen_for(built_in, bucket), h200) == "");

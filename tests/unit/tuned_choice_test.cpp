@@ -8,6 +8,7 @@
 #include "plan/candidates.hpp"
 #include "plan/choice.hpp"
 #include "plan/tuned.hpp"
+#include "plan/variants.hpp"
 
 using namespace jitsoftmax;
 
@@ -61,6 +62,19 @@ TEST_CASE("every candidate and every built-in choice is read back from its spell
       CHECK(read->config.shared == s.config.shared);
     }
   }
+}
+
+TEST_CASE("a kernel for any number of columns is read back as one") {
+  const Problem problem{.cols = 4096};
+  plan::Specialization s = plan::generic(problem);
+  s.cols = 0;
+  const auto read = plan::specialization_named(problem, plan::name_expression(s));
+  REQUIRE(read);
+  CHECK(read->cols == 0);
+  s = plan::chosen_for(plan::choose(problem, hopper), plan::RowsBucket::many);
+  REQUIRE(plan::reads_once(s.family));
+  s.cols = 0;  // holds rows of a length that it has to know
+  CHECK_FALSE(plan::specialization_named(problem, plan::name_expression(s)));
 }
 
 TEST_CASE("a spelling that is damaged, illegal or of another problem is no specialization") {
