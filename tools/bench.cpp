@@ -29,8 +29,6 @@
 namespace jitsoftmax::tools {
 namespace {
 
-constexpr std::int64_t default_elements = std::int64_t{1} << 26;  // of a shape without a number of rows
-
 struct BenchRequest {
   std::string shapes;
   std::string json;
@@ -58,7 +56,11 @@ Contenders contenders(const BenchRequest& request) {
   Contenders result;
   const Variant& given = request.engine.variant;
   const bool all = given.name == "all";
-  if (all || given.name == "best" || given.empty()) result.add("best", options, {});
+  const bool tuned = given.name == "tuned";
+  options.use_records = false;
+  if (all || tuned || given.name == "best" || given.empty()) result.add("best", options, {});
+  options.use_records = true;
+  if (tuned) result.add("tuned", options, {});
   if (all) {
     for (const std::string& name : plan::variant_names()) {
       Variant variant;
@@ -128,7 +130,7 @@ int run_bench(const BenchRequest& request) {
   for (const ShapeLine& shape : shapes) {
     stop_if_interrupted();
     if (shape.problem.cols == 0) continue;
-    const std::int64_t rows = shape.rows.value_or(std::max<std::int64_t>(1, default_elements / shape.problem.cols));
+    const std::int64_t rows = rows_of(shape);
     if (rows == 0) continue;
     if (every) competing = every_candidate(request, shape.problem, arch);
     report.cases.push_back(bench(context, instruments, shape.problem, rows, competing.list, request.measuring));
@@ -149,7 +151,7 @@ int run_bench(const BenchRequest& request) {
 void add_bench(CLI::App& program, Action& action) {
   const auto request = std::make_shared<BenchRequest>();
   CLI::App& command = *program.add_subcommand(
-      "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, all, every or one)");
+      "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, tuned, all, every or one)");
   command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->required()->type_name("FILE");
   command.add_option("--json", request->json, "Write all figures to this file")->type_name("FILE");
   command.add_option("--csv", request->csv, "Write the table to this file")->type_name("FILE");

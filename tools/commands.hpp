@@ -10,6 +10,7 @@ namespace jitsoftmax::tools {
 using Action = std::function<int()>;
 
 // Each adds its subcommand, which sets `action` when it is on the command line.
+void add_autotune(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
 void add_warmup(CLI::App& program, Action& action);

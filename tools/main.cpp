@@ -23,6 +23,7 @@ constexpr const char* examples = R"(Examples:
   jitsoftmax run x.npy -o y.npy --axis 1 --verify
   jitsoftmax run x.npy -o y.npy --op log_softmax --scale 0.125 --device host
   jitsoftmax warmup --shapes shapes.txt --arch sm_80,sm_90     fills the cache; needs no GPU
+  jitsoftmax autotune --shapes shapes.txt         finds the fastest kernels for this GPU
 
 Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result.)";
 
@@ -40,6 +41,7 @@ int run_command_line(int argc, char** argv) {
   Action action;
   add_run(program, action);
   add_warmup(program, action);
+  add_autotune(program, action);
   add_bench(program, action);
   try {
     program.parse(argc, argv);

@@ -11,15 +11,18 @@
 
 namespace jitsoftmax::tools {
 
-void EngineOptions::add_to(CLI::App& command) {
+void EngineOptions::add_cache_to(CLI::App& command) {
   command.add_option("--cache-dir", cache_dir,
                      "Where compiled kernels are kept (default: JITSOFTMAX_CACHE_DIR, "
                      "$XDG_CACHE_HOME/jitsoftmax, ~/.cache/jitsoftmax); empty: nowhere");
+}
 
+void EngineOptions::add_to(CLI::App& command) {
+  add_cache_to(command);
   const std::string group = "Kernel choice";
   command
       .add_option("--variant", variant.name,
-                  "A kernel by name: safe3, v0 ... v4, generic (bench: also best, all, every)")
+                  "A kernel by name: safe3, v0 ... v4, generic (bench: also best, tuned, all, every)")
       ->group(group);
   command.add_option("--family", variant.family, "safe, looped, registers, staged or strided")->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);

@@ -13,6 +13,7 @@ struct EngineOptions {
   Variant variant;
 
   void add_to(CLI::App& command);
+  void add_cache_to(CLI::App& command);  // only where the cache is
 
   // The environment's options, overridden by these, reporting to the program's log.
   [[nodiscard]] Options options() const;

@@ -114,6 +114,7 @@ void compute_on(const Target& target, const Work& work, Options options, RunRepo
     const Kernel kernel = engine.prepare(work.problem);
     report.seconds = seconds_of([&] { compute_on_cuda(kernel, work); });
     report.kernels = kernel.specializations();
+    report.origins = kernel.origins();
     report.stats = engine.stats();
     return;
   }
@@ -126,6 +127,7 @@ void compute_on(const Target& target, const Work& work, Options options, RunRepo
   const Kernel kernel = engine.prepare(work.problem);
   report.seconds = seconds_of([&] { compute_on_host(kernel, work); });
   report.kernels = kernel.specializations();
+  report.origins = kernel.origins();
   report.stats = engine.stats();
 }
 

@@ -43,11 +43,25 @@ std::string describe(const Verdict& verdict, const npy::Shape& shape) {
              : fmt::format("wrong: {} of {} elements; the largest error: {}\n", verdict.wrong, verdict.elements, worst);
 }
 
+const char* chosen_by(Origin origin) noexcept {
+  switch (origin) {
+    case Origin::record:
+      return "a tuning record";
+    case Origin::variant:
+      return "the options";
+    case Origin::built_in:
+      break;
+  }
+  return "the library";
+}
+
 std::size_t bytes_moved(const RunReport& report) { return npy::byte_count(report.in) + npy::byte_count(report.out); }
 
 std::string details(const RunReport& report) {
   std::string text;
-  for (const std::string& kernel : report.kernels) text += fmt::format("  kernel {}\n", kernel);
+  for (std::size_t i = 0; i < report.kernels.size(); ++i) {
+    text += fmt::format("  kernel {}, chosen by {}\n", report.kernels[i], chosen_by(report.origins[i]));
+  }
   text += fmt::format("  {} compiled in {:.0f} ms, {} from the cache, loaded in {:.1f} ms\n", report.stats.compiles,
                       milliseconds(report.stats.compile_seconds), report.stats.disk_hits,
                       milliseconds(report.stats.load_seconds));
@@ -107,6 +121,7 @@ std::string to_json(const RunReport& report) {
     json["device"] = report.device;
     json["device_name"] = report.device_name;
     json["kernels"] = report.kernels;
+    json["tuned_kernels"] = report.stats.tuned_kernels;
     json["compiled"] = report.stats.compiles;
     json["from_cache"] = report.stats.disk_hits;
     json["compile_seconds"] = report.stats.compile_seconds;

@@ -23,6 +23,7 @@ struct RunReport {
   std::vector<WarmupItem> warmed;    // what was compiled for an architecture beside the computation
   std::string not_warmed;            // why nothing could be, where that is no error
   std::vector<std::string> kernels;  // specializations of the kernel that computed
+  std::vector<Origin> origins;       // who chose them
   Stats stats;
   double seconds = 0;  // of the computation, with copies to the device and back
 

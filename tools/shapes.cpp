@@ -74,6 +74,11 @@ ShapeLine parse_words(const std::vector<std::string>& words) {
 
 }  // namespace
 
+std::int64_t rows_of(const ShapeLine& line) noexcept {
+  constexpr std::int64_t elements = std::int64_t{1} << 26;
+  return line.rows.value_or(std::max<std::int64_t>(1, elements / std::max<std::int64_t>(line.problem.cols, 1)));
+}
+
 std::vector<ShapeLine> parse_shapes(std::istream& text, const std::string& name) {
   std::vector<ShapeLine> lines;
   std::string line;

@@ -20,6 +20,9 @@ struct ShapeLine {
   std::optional<std::int64_t> rows;
 };
 
+// The rows that the shape is measured with: those of its line, else as many as make 2^26 elements.
+[[nodiscard]] std::int64_t rows_of(const ShapeLine& line) noexcept;
+
 // `name` stands in messages. Throws Failure that names the file and the line.
 [[nodiscard]] std::vector<ShapeLine> parse_shapes(std::istream& text, const std::string& name);
 [[nodiscard]] std::vector<ShapeLine> read_shapes(const std::string& path);

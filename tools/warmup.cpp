@@ -1,6 +1,5 @@
 // `jitsoftmax warmup`: compiles the kernels of a shapes file into the cache.
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -22,6 +21,7 @@
 #include "options.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
+#include "progress_line.hpp"
 #include "run_report.hpp"
 #include "shapes.hpp"
 
@@ -46,30 +46,6 @@ void print(const Json& json) {
 std::string plural(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
-
-// One line that is overwritten, on a terminal only.
-class ProgressLine {
- public:
-  ProgressLine() : on_(::isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() { clear(); }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const std::string& text) {
-    if (!on_) return;
-    constexpr std::size_t width = 79;
-    std::fputs(("\r\033[K" + text.substr(0, width)).c_str(), stderr);
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-    shown_ = false;
-  }
-
- private:
-  bool on_;
-  bool shown_ = false;
-};
 
 // Counts what a warmup would do. Reads the cache, writes nothing and needs no NVRTC.
 int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs, const Options& options,

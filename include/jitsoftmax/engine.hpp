@@ -12,6 +12,7 @@
 #include <jitsoftmax/error.hpp>
 #include <jitsoftmax/kernel.hpp>
 #include <jitsoftmax/problem.hpp>
+#include <jitsoftmax/tuning.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +102,9 @@ struct JITSOFTMAX_API Options {
   // Same bits for the same row whatever the number of rows, alignment, records or run.
   bool deterministic = false;
   Variant variant;
+  // Kernels are those that tuning records pick (autotune), where there are records for the GPU at hand.
+  // A deterministic engine, or one with a variant, uses none in any case.
+  bool use_records = true;
 
   // The one writable cache directory. Unset: $XDG_CACHE_HOME/jitsoftmax, then ~/.cache/jitsoftmax;
   // empty: none, kernels are kept in memory only. It is created, mode 0700, on the first write.
@@ -120,9 +124,10 @@ struct JITSOFTMAX_API Options {
 // Counters since the engine was made. A snapshot: taken while others work, the fields may be a
 // moment apart.
 struct Stats {
-  std::uint64_t kernels = 0;    // specializations loaded or compiled by this engine
-  std::uint64_t disk_hits = 0;  // of these, found in a cache directory
-  std::uint64_t compiles = 0;   // of these, compiled
+  std::uint64_t kernels = 0;        // specializations loaded or compiled by this engine
+  std::uint64_t tuned_kernels = 0;  // of these, picked by a tuning record in the place of the built-in choice
+  std::uint64_t disk_hits = 0;      // of these, found in a cache directory
+  std::uint64_t compiles = 0;       // of these, compiled
   std::uint64_t compile_failures = 0;
   std::uint64_t rejected_entries = 0;  // damaged or untrusted entries in a cache directory
   double compile_seconds = 0;          // summed over threads
@@ -179,6 +184,16 @@ class JITSOFTMAX_API Engine {
   // stop the others; throws only if there is nothing to compile with or nowhere to put it.
   WarmupReport warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
                       const WarmupOptions& options = {});
+
+  // Finds the fastest specialization for so many rows of the problem on this engine's GPU, and keeps it
+  // in the cache directory: engines that prepare the problem from then on use it for all numbers of
+  // rows of the same kind, few (up to 64) or more. Candidates are compiled in parallel, verified and
+  // timed on buffers of its own, so for a moment when the GPU has nothing else to do and no stream is
+  // being captured. What a record has already is not timed again. A candidate that fails is reported and
+  // does not stop the others. Kernels that are prepared already stay what they are.
+  // Throws invalid_argument (also for an engine on the CPU, deterministic or with a variant), io_error
+  // (no cache directory), no_compiler, or driver_error if no candidate can be used.
+  TuneReport autotune(const Problem& problem, std::int64_t rows, const TuneOptions& options = {});
 
   [[nodiscard]] Stats stats() const;
   [[nodiscard]] const Options& options() const noexcept;

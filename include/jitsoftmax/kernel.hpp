@@ -6,6 +6,7 @@
 
 #include <jitsoftmax/export.h>
 
+#include <cstdint>
 #include <jitsoftmax/problem.hpp>
 #include <memory>
 #include <string>
@@ -18,6 +19,13 @@ namespace jitsoftmax {
 
 // A cudaStream_t or a CUstream passes without a cast; null is the legacy default stream.
 using Stream = CUstream_st*;
+
+// Who chose a specialization.
+enum class Origin : std::uint8_t {
+  built_in,  // the library's rules
+  variant,   // Options::variant
+  record,    // a tuning record (Engine::autotune), other than the library would
+};
 
 class Executable;  // internal: the loaded code
 
@@ -34,6 +42,13 @@ class JITSOFTMAX_API Kernel {
 
   // The canonical spelling of every specialization of the bundle, for people to read.
   [[nodiscard]] std::vector<std::string> specializations() const;
+
+  // Who chose them, one for each.
+  [[nodiscard]] std::vector<Origin> origins() const;
+
+  // The spelling of the specialization that a launch of these rows runs. Throws invalid_argument, as
+  // launch() does.
+  [[nodiscard]] std::string specialization_for(const Rows& rows) const;
 
   [[nodiscard]] explicit operator bool() const noexcept { return executable_ != nullptr; }
 

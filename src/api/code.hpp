@@ -19,6 +19,7 @@ class Code {
   enum class Purpose {
     launch,  // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
     warmup,  // for exactly this architecture, and it must end up in the cache directory
+    tuning,  // as for a launch, but compiled whatever OnMiss says
   };
   struct Result {
     jit::Cubin cubin;
@@ -30,6 +31,7 @@ class Code {
   [[nodiscard]] Result get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose);
 
   [[nodiscard]] const cache::Store& store() const noexcept { return store_; }
+  [[nodiscard]] jit::Compiler& compiler() noexcept { return compiler_; }
 
   // Adds the counters that this room keeps.
   void report(Stats& stats) const noexcept;

@@ -6,6 +6,11 @@
 
 namespace jitsoftmax {
 
+cuda::LoadedKernel load(const plan::Specialization& specialization, const jit::Cubin& cubin) {
+  const plan::Geometry grid = plan::geometry(specialization, Rows{.count = 1}, 1);
+  return {cubin, cuda::LaunchShape{.cluster = grid.cluster, .block = grid.block, .shared = grid.shared}};
+}
+
 CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
                                std::vector<cuda::LoadedKernel> kernels,
                                std::shared_ptr<const cuda::PrimaryContext> context) noexcept
@@ -33,6 +38,17 @@ std::vector<std::string> CudaExecutable::specializations() const {
   names.reserve(bundle_.size());
   for (const plan::Specialization& specialization : bundle_) names.push_back(plan::name_expression(specialization));
   return names;
+}
+
+std::vector<Origin> CudaExecutable::origins() const {
+  std::vector<Origin> origins;
+  origins.reserve(bundle_.size());
+  for (const plan::Specialization& specialization : bundle_) origins.push_back(specialization.origin);
+  return origins;
+}
+
+std::string CudaExecutable::specialization_for(const Rows& rows) const {
+  return plan::name_expression(bundle_[plan::select(bundle_, plan::check(problem_, rows))]);
 }
 
 }  // namespace jitsoftmax

@@ -14,6 +14,9 @@
 
 namespace jitsoftmax {
 
+// The code of a specialization, on the device whose context is current.
+[[nodiscard]] cuda::LoadedKernel load(const plan::Specialization& specialization, const jit::Cubin& cubin);
+
 class CudaExecutable final : public Executable {
  public:
   // `kernels[i]` is the code of `bundle[i]`. `context`: made current for a launch; null: the caller's.
@@ -22,6 +25,8 @@ class CudaExecutable final : public Executable {
 
   void launch(const Rows& rows, Stream stream) const override;
   [[nodiscard]] std::vector<std::string> specializations() const override;
+  [[nodiscard]] std::vector<Origin> origins() const override;
+  [[nodiscard]] std::string specialization_for(const Rows& rows) const override;
 
  private:
   Problem problem_;

@@ -14,6 +14,8 @@ class Executable {
   // As Kernel::launch.
   virtual void launch(const Rows& rows, Stream stream) const = 0;
   [[nodiscard]] virtual std::vector<std::string> specializations() const = 0;
+  [[nodiscard]] virtual std::vector<Origin> origins() const = 0;
+  [[nodiscard]] virtual std::string specialization_for(const Rows& rows) const = 0;
 };
 
 }  // namespace jitsoftmax

@@ -12,4 +12,11 @@ void HostExecutable::launch(const Rows& rows, Stream) const {
 
 std::vector<std::string> HostExecutable::specializations() const { return {"host"}; }
 
+std::vector<Origin> HostExecutable::origins() const { return {Origin::built_in}; }
+
+std::string HostExecutable::specialization_for(const Rows& rows) const {
+  (void)plan::check(problem_, rows);
+  return "host";
+}
+
 }  // namespace jitsoftmax

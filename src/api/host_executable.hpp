@@ -13,6 +13,8 @@ class HostExecutable final : public Executable {
 
   void launch(const Rows& rows, Stream stream) const override;
   [[nodiscard]] std::vector<std::string> specializations() const override;
+  [[nodiscard]] std::vector<Origin> origins() const override;
+  [[nodiscard]] std::string specialization_for(const Rows& rows) const override;
 
  private:
   Problem problem_;

@@ -1,9 +1,6 @@
 // Store: finds and publishes entries, and decides whom to believe.
 #include "cache/store.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -12,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "cache/entry.hpp"
+#include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
 namespace {
@@ -21,26 +19,6 @@ constexpr std::size_t max_reports = 256;
 
 std::string shard_path(const std::string& directory, const Key& key) {
   return directory + '/' + key.hex().substr(0, 2);
-}
-
-// Why someone else could have written it; empty: nobody else could.
-std::string distrust(const base::FileSystem::Info& info) {
-  if (info.owner != ::geteuid() && info.owner != 0)
-    return "belongs to user " + std::to_string(info.owner) + ", who is neither this user nor root";
-  if ((info.mode & S_IWOTH) != 0) return "is writable by everybody (chmod go-w)";
-  if ((info.mode & S_IWGRP) != 0) return "is writable by its group (chmod go-w)";
-  return {};
-}
-
-constexpr std::string_view not_a_file = "is no regular file, and is not removed";
-
-// What sits at a path is not what belongs there, as told by FileSystem's error; empty: an I/O error.
-std::string_view misplaced(const std::error_code& error) {
-  if (error == std::errc::too_many_symbolic_link_levels) return "is a symbolic link";
-  if (error == std::errc::not_a_directory) return "is no directory";
-  if (error == std::errc::invalid_argument) return not_a_file;
-  if (error == std::errc::file_too_large) return "is larger than an entry can be";
-  return {};
 }
 
 std::string absolute(const std::string& path) {

@@ -38,6 +38,14 @@ std::size_t l2_bytes(CUdevice device) {
   return static_cast<std::size_t>(attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
 }
 
+int most_threads(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK); }
+
+int most_registers(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK); }
+
+int most_shared_bytes(CUdevice device) {
+  return attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+}
+
 int clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000; }
 
 int memory_clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000; }

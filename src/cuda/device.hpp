@@ -14,8 +14,12 @@ namespace jitsoftmax::cuda {
 [[nodiscard]] int multiprocessors(CUdevice device);
 [[nodiscard]] std::string device_name(CUdevice device);
 [[nodiscard]] std::size_t l2_bytes(CUdevice device);
-[[nodiscard]] int clock_mhz(CUdevice device);         // of the multiprocessors, at most
-[[nodiscard]] int memory_clock_mhz(CUdevice device);  // at most
+// Of a block.
+[[nodiscard]] int most_threads(CUdevice device);
+[[nodiscard]] int most_registers(CUdevice device);
+[[nodiscard]] int most_shared_bytes(CUdevice device);  // with the attribute that a LoadedKernel sets
+[[nodiscard]] int clock_mhz(CUdevice device);          // of the multiprocessors, at most
+[[nodiscard]] int memory_clock_mhz(CUdevice device);   // at most
 
 // The device of the calling thread's current context; throws no_context.
 [[nodiscard]] CUdevice current_device();

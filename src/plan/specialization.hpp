@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <jitsoftmax/kernel.hpp>
 #include <jitsoftmax/problem.hpp>
 #include <limits>
 #include <optional>
@@ -34,6 +35,7 @@ struct Specialization {
   Op op = Op::softmax;
   // Launches of more rows take another specialization of the bundle. No part of the code or its name.
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
+  Origin origin = Origin::built_in;  // no part of the code or its name either
 };
 
 // Rows that a block, or a cluster of blocks, works on.

@@ -4,9 +4,12 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +19,8 @@
 
 namespace jitsoftmax::tune {
 
-// The context that it was made in has to be current in every call.
+// Each is compiled when it is first used. For one thread; the same context has to be current in every
+// call. `compiler` outlives it.
 class Instruments {
  public:
   Instruments(jit::Compiler& compiler, const Arch& arch);
@@ -31,11 +35,13 @@ class Instruments {
   };
   // Different ways of copying; the fastest of them is the limit. `bytes` is a multiple of 16, as is
   // every address.
-  [[nodiscard]] const std::vector<Copy>& copies() const noexcept { return copies_; }
+  [[nodiscard]] const std::vector<Copy>& copies() const;
 
  private:
-  std::vector<cuda::LoadedKernel> fills_;  // by DType
-  std::vector<Copy> copies_;
+  jit::Compiler& compiler_;
+  Arch arch_;
+  mutable std::array<std::optional<cuda::LoadedKernel>, 4> fills_;  // by DType
+  mutable std::vector<Copy> copies_;
 };
 
 }  // namespace jitsoftmax::tune

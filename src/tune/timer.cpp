@@ -47,15 +47,6 @@ class Contestant {
 
 }  // namespace
 
-double Timing::quantile(double q) const {
-  std::vector<double> sorted = rounds;
-  std::sort(sorted.begin(), sorted.end());
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 std::vector<Timing> time_interleaved(const std::vector<Enqueue>& contestants, const TimerOptions& options) {
   const cuda::OwnedStream stream = cuda::make_stream();
   const cuda::OwnedEvent start = cuda::make_event();

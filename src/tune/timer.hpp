@@ -7,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "tune/timing.hpp"
+
 namespace jitsoftmax::tune {
 
 // Enqueues one launch that works on buffer set `set` (0, 1, ...).
@@ -16,14 +18,6 @@ struct TimerOptions {
   int sets = 1;           // buffer sets to rotate over; enough that the L2 serves none of them when cold
   int rounds = 5;         // of interleaved measurements
   double seconds = 2e-3;  // that one measurement lasts at least
-};
-
-// Seconds a launch, one value a round.
-struct Timing {
-  std::vector<double> rounds;
-
-  [[nodiscard]] double median() const { return quantile(0.5); }
-  [[nodiscard]] double quantile(double q) const;  // 0 <= q <= 1, interpolated
 };
 
 // One Timing a contestant. Everybody runs once before the clock does. Throws Error.

@@ -22,6 +22,8 @@ class Notes final : public Executable {
  public:
   void launch(const Rows& rows, Stream) const override { launches.push_back(rows); }
   [[nodiscard]] std::vector<std::string> specializations() const override { return {}; }
+  [[nodiscard]] std::vector<Origin> origins() const override { return {}; }
+  [[nodiscard]] std::string specialization_for(const Rows&) const override { return {}; }
   mutable std::vector<Rows> launches;
 };
 

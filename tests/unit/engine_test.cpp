@@ -81,6 +81,25 @@ TEST_CASE("what cannot be served is an argument error, and computes nothing") {
   CHECK(x == std::vector<float>(8, 7));
 }
 
+TEST_CASE("tuning is refused where it cannot be done, before a GPU is looked for") {
+  Options options = host_options();
+  options.cache_dir = "/nowhere/that/is/written";
+  CHECK(code_of([&] { (void)Engine(options).autotune({.cols = 64}, 8); }) == ErrorCode::invalid_argument);
+  options.device = Device::current();
+  CHECK(code_of([&] { (void)Engine(options).autotune({.cols = -1}, 8); }) == ErrorCode::invalid_argument);
+  CHECK(code_of([&] { (void)Engine(options).autotune({.cols = 64}, -8); }) == ErrorCode::invalid_argument);
+  CHECK(Engine(options).autotune({.cols = 64}, 0).items.empty());
+  CHECK(Engine(options).autotune({.cols = 0}, 8).winner.empty());
+  Options fixed = options;
+  fixed.variant.name = "v1";
+  CHECK(code_of([&] { (void)Engine(fixed).autotune({.cols = 64}, 8); }) == ErrorCode::invalid_argument);
+  Options same_bits = options;
+  same_bits.deterministic = true;
+  CHECK(code_of([&] { (void)Engine(same_bits).autotune({.cols = 64}, 8); }) == ErrorCode::invalid_argument);
+  options.cache_dir = "";
+  CHECK(code_of([&] { (void)Engine(options).autotune({.cols = 64}, 8); }) == ErrorCode::io_error);
+}
+
 TEST_CASE("threads share an engine and find the kernels of each other, however many problems there are") {
   Engine engine(host_options());
   std::vector<std::jthread> threads;

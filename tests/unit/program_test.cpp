@@ -112,6 +112,9 @@ TEST_CASE("a command line that makes no sense ends with 2 and one line on stderr
            {"run", bench.directory / "missing.npy", "-o", bench.out},
            {"run", bench.in, "-o", bench.directory.path()},
            {"run", bench.in, "-o", fifo},
+           {"autotune"},
+           {"autotune", "--shapes", bench.directory / "missing.txt"},
+           {"autotune", "--shapes", bench.in, "--effort", "some"},
            {"warmup", "--arch", "sm_90"},
            {"warmup", "--shapes", bench.directory / "missing.txt", "--arch", "sm_90"},
            {"warmup", "--shapes", bench.in, "--arch", "sm_90", "--jobs", "0"},
@@ -215,6 +218,20 @@ TEST_CASE("a GPU that is asked for and is not there ends with 5") {
   // An explicit option wins over the environment.
   CHECK(bench.run({"run", bench.in, "-o", bench.out, "--device", "host"}, {{"JITSOFTMAX_DEVICE", "cuda:0"}}).code == 0);
   CHECK(bench.run({"run", bench.in, "-o", bench.out}, {{"JITSOFTMAX_DEVICE", "host"}}).code == 0);
+}
+
+TEST_CASE("tuning needs a GPU: without one it ends with 5, says so, and touches nothing") {
+  const Bench bench;
+  const std::string shapes = bench.directory / "shapes.txt";
+  jitsoftmax::testing::write_file(shapes, "1024 f32 1024\n");
+  for (const char* effort : {"quick", "full"}) {
+    const Outcome outcome = bench.run({"autotune", "--shapes", shapes, "--effort", effort});
+    CHECK(outcome.code == 5);
+    CHECK(is_error_line(outcome.err));
+    CHECK(mentions(outcome.err, "a GPU is needed"));
+    CHECK(outcome.out.empty());
+  }
+  CHECK_FALSE(std::filesystem::exists(bench.directory / "cache"));
 }
 
 TEST_CASE("a shapes file with a bad line is named with the line") {
@@ -326,7 +343,7 @@ TEST_CASE("more is said where more is asked for, the log on stderr, results on s
   const Outcome quiet = bench.run({"run", bench.in, "-o", bench.out});
   CHECK(quiet.err.empty());
   const Outcome verbose = bench.run({"run", bench.in, "-o", bench.out, "--verbose"});
-  CHECK(mentions(verbose.out, "kernel "));
+  CHECK(mentions(verbose.out, "kernel host, chosen by the library"));
   CHECK(mentions(verbose.out, "32 bytes read and written"));
   CHECK(mentions(verbose.err, "jitsoftmax: info: no GPU: "));
   CHECK(bench.run({"run", bench.in, "-o", bench.out, "--verbose"}, {{"JITSOFTMAX_LOG", "off"}}).err.empty());

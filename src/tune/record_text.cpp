@@ -1,0 +1,111 @@
+#include "tune/record_text.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "cache/key.hpp"
+#include "plan/specialization.hpp"
+
+namespace jitsoftmax::tune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view format = "jitsoftmax tuning record";
+
+// Over the content and not the text, so that white space is nobody's damage.
+std::string checksum_of(const Json& content) { return cache::digest_of(std::span<const char>(content.dump())).hex(); }
+
+Json json_of(const RecordKey& key) {
+  return {{"cols", key.problem.cols},
+          {"in", plan::name_of(key.problem.in)},
+          {"out", plan::name_of(key.problem.out)},
+          {"op", plan::name_of(key.problem.op)},
+          {"layout", key.problem.layout == Layout::strided ? "strided" : "contiguous"},
+          {"rows_bucket", plan::name_of(key.bucket)},
+          {"device", key.device},
+          {"driver_major", key.driver_major}};
+}
+
+Json json_of(const RecordEntry& entry) {
+  Json json{{"specialization", entry.specialization}};
+  if (!entry.rejected.empty()) {
+    json["rejected"] = entry.rejected;
+    return json;
+  }
+  json["median_seconds"] = entry.seconds.median;
+  json["p10_seconds"] = entry.seconds.p10;
+  json["p90_seconds"] = entry.seconds.p90;
+  json["rounds"] = entry.seconds.rounds;
+  json["finalist"] = entry.finalist;
+  return json;
+}
+
+RecordEntry entry_of(const Json& json) {
+  RecordEntry entry;
+  entry.specialization = json.at("specialization").get<std::string>();
+  if (json.contains("rejected")) {
+    entry.rejected = json.at("rejected").get<std::string>();
+    return entry;
+  }
+  entry.seconds.median = json.at("median_seconds").get<double>();
+  entry.seconds.p10 = json.at("p10_seconds").get<double>();
+  entry.seconds.p90 = json.at("p90_seconds").get<double>();
+  entry.seconds.rounds = json.at("rounds").get<int>();
+  entry.finalist = json.at("finalist").get<bool>();
+  return entry;
+}
+
+bool is_sound(const Record& record) {
+  if (record.rows < 1) return false;
+  std::set<std::string_view> names;
+  for (const RecordEntry& entry : record.entries) {
+    const bool timed = std::isfinite(entry.seconds.median) && entry.seconds.median > 0;
+    if (!names.insert(entry.specialization).second || (entry.rejected.empty() && !timed)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string to_text(const RecordKey& key, const std::string& templates, const Record& record) {
+  Json json{{"format", format},
+            {"schema", record_schema},
+            {"templates", templates},
+            {"key", json_of(key)},
+            {"rows", record.rows},
+            {"effort", record.effort == TuneEffort::full ? "full" : "quick"},
+            {"specializations", Json::array()}};
+  for (const RecordEntry& entry : record.entries) json["specializations"].push_back(json_of(entry));
+  json["checksum"] = checksum_of(json);
+  return json.dump(1) + "\n";
+}
+
+std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey& key, const std::string& templates) {
+  using enum NoRecord::Kind;
+  try {
+    Json json = Json::parse(text.begin(), text.end());
+    if (json.at("format").get<std::string>() != format) return NoRecord{damaged, "is no tuning record"};
+    if (json.at("schema").get<int>() != record_schema)
+      return NoRecord{stale, "was made by another version of the library"};
+    const std::string checksum = json.at("checksum").get<std::string>();
+    json.erase("checksum");
+    if (checksum_of(json) != checksum) return NoRecord{damaged, "is damaged: its checksum differs"};
+    if (json.at("key") != json_of(key)) return NoRecord{foreign, "is of another problem, device or driver"};
+    if (json.at("templates").get<std::string>() != templates)
+      return NoRecord{stale, "was made with other kernels than this library has"};
+
+    Record record;
+    record.rows = json.at("rows").get<std::int64_t>();
+    record.effort = json.at("effort").get<std::string>() == "full" ? TuneEffort::full : TuneEffort::quick;
+    for (const Json& entry : json.at("specializations")) record.entries.push_back(entry_of(entry));
+    if (!is_sound(record)) return NoRecord{damaged, "is damaged: it contradicts itself"};
+    return record;
+  } catch (const Json::exception&) {
+    return NoRecord{damaged, "is damaged: it cannot be read as a tuning record"};
+  }
+}
+
+}  // namespace jitsoftmax::tune

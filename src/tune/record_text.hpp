@@ -1,0 +1,28 @@
+// The text of a record's file, as JSON. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+
+#include "tune/record.hpp"
+
+namespace jitsoftmax::tune {
+
+// Raised whenever the meaning of a record changes.
+inline constexpr int record_schema = 1;
+
+// `templates`: the digest of the kernels that were timed. Other kernels have other times.
+[[nodiscard]] std::string to_text(const RecordKey& key, const std::string& templates, const Record& record);
+
+// Why a text is not the record that was asked for.
+struct NoRecord {
+  enum class Kind { damaged, stale, foreign } kind;
+  std::string reason;  // a clause whose subject is the file
+};
+
+// Never throws for any text, but std::bad_alloc. What it accepts has a checksum that holds.
+[[nodiscard]] std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey& key,
+                                                   const std::string& templates);
+
+}  // namespace jitsoftmax::tune
