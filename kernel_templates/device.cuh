@@ -352,6 +352,15 @@ void forget_derived(Packet<T, width>& packet) {
 #endif
 }
 
+// The same of a number.
+inline void forget_derived(long long& value) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+l"(value));
+#else
+  static_cast<void>(value);
+#endif
+}
+
 // `bytes` is a power of two.
 inline int address_modulo(const void* pointer, int bytes) {
   return static_cast<int>(reinterpret_cast<unsigned long long>(pointer) & static_cast<unsigned long long>(bytes - 1));
@@ -381,6 +390,24 @@ inline double maximum(double a, double b) {
 #else
   return __builtin_fmax(a, b);
 #endif
+}
+
+// The largest value of the warp's 32 lanes; every one of them calls and has it. NaN may count as larger or
+// smaller than any number.
+inline float warp_maximum(float x) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  // As integers of the same order: the reduction is a single instruction.
+  const int bits = __float_as_int(x);
+  const int largest = __reduce_max_sync(0xffffffffu, bits ^ ((bits >> 31) & 0x7fffffff));
+  return __int_as_float(largest ^ ((largest >> 31) & 0x7fffffff));
+#else
+  for (int mask = warp_size / 2; mask > 0; mask /= 2) x = maximum(x, shuffle_xor(x, mask));
+  return x;
+#endif
+}
+inline double warp_maximum(double x) {
+  for (int mask = warp_size / 2; mask > 0; mask /= 2) x = maximum(x, shuffle_xor(x, mask));
+  return x;
 }
 
 // Within 2 ulp, subnormal results included.

@@ -91,6 +91,7 @@ Partial<Real> add_terms(const Partial<Real>& part, const Real (&x)[count]) {
 // calls.
 template <int count, class Real>
 Real lane_max(Real value) {
+  if constexpr (count == warp_size) return warp_maximum(value);
   for (int mask = count / 2; mask > 0; mask /= 2) value = maximum(value, shuffle_xor(value, mask));
   return value;
 }
@@ -103,6 +104,12 @@ Real lane_sum(Real value) {
 template <int count, class Real>
 Partial<Real> lane_merge(const Partial<Real>& part) {
   const Real max = lane_max<count>(part.max);
+  return {max, lane_sum<count>(part.sum_at(max))};
+}
+// The same where every `count` lanes have what the others have.
+template <int count, class Real>
+Partial<Real> repeated_lane_merge(const Partial<Real>& part) {
+  const Real max = warp_maximum(part.max);
   return {max, lane_sum<count>(part.sum_at(max))};
 }
 

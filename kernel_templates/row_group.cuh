@@ -81,9 +81,12 @@ class RowGroup {
   // Packet k of this thread from packet `first` on, and whether there is one.
   Index packet(int k, Index first) const { return first + static_cast<Index>(k * config.threads) + first_packet(); }
   bool has(int k, Index first, const Cover& cover) const {
-    // True for every thread where that is known when the kernel is compiled.
-    constexpr int blocks_before = (config.cluster - 1) * block_packets;
-    return first + blocks_before + (k + 1) * config.threads <= cover.packets || packet(k, first) < cover.packets;
+    if constexpr (Columns::is_known && !config.peeled) {
+      // Where all threads have it, that shall be known when the kernel is compiled.
+      constexpr int blocks_before = (config.cluster - 1) * block_packets;
+      if (first + blocks_before + (k + 1) * config.threads <= cover.packets) return true;
+    }
+    return packet(k, first) < cover.packets;
   }
   // Where it is. The distance to the thread's first packet is the same for all threads.
   template <class T>
@@ -170,7 +173,7 @@ class RowGroup {
     if constexpr (warps > 1) {
       publish(max_slots(), value);
       sync_block();
-      value = lane_max<warp_slots>(collect(max_slots(), -infinity<Real>()));
+      value = warp_maximum(collect(max_slots(), -infinity<Real>()));
     }
     return value;
   }
@@ -203,7 +206,7 @@ class RowGroup {
         }
       }
       merge_barrier().wait_for_blocks();
-      return lane_merge<config.cluster>(block_partials().load(thread_ % config.cluster));
+      return repeated_lane_merge<config.cluster>(block_partials().load(thread_ % config.cluster));
     }
     if constexpr (warps > 1) part = collect_and_merge();
     return part;
@@ -255,7 +258,7 @@ class RowGroup {
     return warp < warps ? slots.load(row_ * warps + warp) : nothing;
   }
   Partial<Real> collect_and_merge() const {
-    return lane_merge<warp_slots>(
+    return repeated_lane_merge<warp_slots>(
         Partial<Real>{collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))});
   }
 

@@ -16,7 +16,7 @@ strided(const Arguments arguments) {
   static_assert(config.cluster == 1);
   constexpr Index step = static_cast<Index>(Group::warps) * Group::columns;
   if (!Group::has_rows(arguments)) return;
-  const Group group(arguments);
+  Group group(arguments);
   Real x[Group::rows][Group::columns];
   const auto load = [&](Index first) {
     for (int i = 0; i < Group::columns; ++i) {

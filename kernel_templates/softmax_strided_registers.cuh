@@ -13,7 +13,7 @@ strided_registers(const Arguments arguments) {
   using Real = typename Group::Real;
   using Exp = Exponential<Real>;
   if (!Group::has_rows(arguments)) return;
-  const Group group(arguments);
+  Group group(arguments);
 
   Terms<Op, Exp, Real, Group::columns> held[Group::rows];
   for (int i = 0; i < Group::columns; ++i) {

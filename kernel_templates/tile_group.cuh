@@ -27,10 +27,11 @@ class TileGroup {
   // Whether the tile has rows at all; a grid of two dimensions can have tiles to spare.
   static bool has_rows(const Arguments& arguments) { return tile() * tile_rows < arguments.rows; }
 
-  // The tile of this block. The lanes of rows that do not exist have no columns; they stay for the barriers.
+  // The tile of this block. The lanes of rows that do not exist touch no memory; they stay for the barriers.
   explicit TileGroup(const Arguments& arguments)
       : warp_(thread_index() / warp_size),
         lane_(thread_index() % warp_size),
+        cols_(Columns::count(arguments)),
         inner_(arguments.inner),
         scale_(arguments.scale) {
     if constexpr (config.cluster > 1) {
@@ -42,7 +43,7 @@ class TileGroup {
       cluster_arrive();  // waited for in merge()
     }
     const long long row = tile() * tile_rows + lane_ * rows;
-    cols_ = row < arguments.rows ? Columns::count(arguments) : 0;
+    exists_ = row < arguments.rows;
     const long long outer = row / inner_;
     const long long offset = row % inner_ + first_column() * inner_;
     in_ = static_cast<const In*>(arguments.in) + outer * arguments.in_stride + offset;
@@ -67,7 +68,8 @@ class TileGroup {
 
   // Agreement on each of this thread's rows; every thread of the block calls, once a kernel. `helpers`
   // neighbouring threads merge the partials of one row.
-  void merge(Partial<Real> (&parts)[rows]) const {
+  void merge(Partial<Real> (&parts)[rows]) {
+    forget_derived(inner_);  // the places of what was read are not kept for the writes
     if constexpr (warps == 1) return;
     for (int v = 0; v < rows; ++v) warp_partials().store(place(warp_, lane_ * rows + v), parts[v]);
     sync_block();
@@ -92,11 +94,14 @@ class TileGroup {
     if constexpr (config.cluster > 1) return cluster_rank() * config.threads + warp_;
     return warp_;
   }
-  // The columns that come before are as many for all threads.
   bool has(int i, Index first) const {
-    // True for every thread where that is known when the kernel is compiled.
-    return first + (i + 1) * warps <= cols_ || first + i * warps + first_column() < cols_;
+    if constexpr (Columns::is_known) {
+      // Where all threads have it, that shall be known when the kernel is compiled.
+      if (first + (i + 1) * warps <= cols_) return exists_;
+    }
+    return exists_ && first + i * warps + first_column() < cols_;
   }
+  // From this thread's first element.
   long long offset(int i, Index first) const { return (static_cast<long long>(first) + i * warps) * inner_; }
 
   // Of `count` partials of a row, of which this helper takes its share.
@@ -128,6 +133,7 @@ class TileGroup {
 
   int warp_;
   int lane_;
+  bool exists_;
   Index cols_;
   long long inner_;
   const In* in_;

@@ -64,12 +64,14 @@ struct IndexOf<true> {
 template <long long columns>
 struct Static {
   using Index = typename IndexOf<(columns >= (1LL << 30))>::type;
+  static constexpr bool is_known = true;
   static constexpr Index count(const Arguments&) { return static_cast<Index>(columns); }
   template <int width>
   static constexpr bool whole_packets = columns % width == 0;
 };
 struct Runtime {
   using Index = long long;
+  static constexpr bool is_known = false;
   static Index count(const Arguments& arguments) { return arguments.cols; }
   template <int width>
   static constexpr bool whole_packets = width == 1;

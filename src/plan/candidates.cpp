@@ -130,10 +130,11 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
   for (const int threads : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
     for (const int cluster : {1, 2, 4, 8, 16}) {
       if (cluster > 1 && (!clusters || threads < 128 || problem.cols < 8192)) continue;
-      const std::int64_t each = (packets - 1) / (threads * cluster) + 1;
+      const std::int64_t all = std::int64_t{threads} * cluster;
+      const std::int64_t each = (packets - 1) / all + 1;
       if (each * vector > 256) continue;
       // Threads without a packet are wasted, but where even the smallest group has some.
-      if (threads * cluster > 1 && packets * 2 <= threads * cluster) continue;
+      if (all > 1 && packets * 2 <= all) continue;
       const int elements = static_cast<int>(each) * vector;
       const int rows = threads < 128 ? 128 / threads : 1;
       for (const bool packed : {false, true}) {

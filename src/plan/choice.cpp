@@ -85,12 +85,14 @@ int threads_of_one_block(const RowShape& rows) noexcept {
 }
 
 // A long row in the registers of a cluster: of as few blocks as hold it with 256 threads each, or with more
-// where the cluster is not enough; then with no more threads than it takes.
+// where the cluster is not enough; then with no more threads than it takes. Where 16-bit rows are not whole
+// packets, fewer blocks that hold them packed are faster.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  for (const int most_threads : {256, 512, 1024}) {
-    const int each = most_elements_in_registers(rows.problem, false, most_threads) / rows.vector;
+  const bool packed = size_of(rows.problem.in) == 2 && rows.problem.cols % rows.vector != 0;
+  for (const auto& [most_threads, largest] : {std::pair{256, packed ? 8 : 16}, {512, packed ? 8 : 16}, {1024, 16}}) {
+    const int each = most_elements_in_registers(rows.problem, packed, most_threads) / rows.vector;
     const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{most_threads} * each));
-    if (cluster > most_cluster) continue;
+    if (cluster > std::min(largest, most_cluster)) continue;
     return in_registers(rows, to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), cluster);
   }
   return std::nullopt;
@@ -156,33 +158,20 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   return std::nullopt;
 }
 
-// Rows side by side in the registers of a block of up to 32 warps, or of a cluster of them.
-Specialization for_strided(const Problem& problem, const Arch& arch, int vector) {
-  constexpr int most_warps = 32;
+// Rows side by side in the registers of a small block, or of a cluster of them: of 8 warps, more where the
+// cluster is not enough.
+Specialization for_strided(const Problem& problem, const Arch& arch) {
   const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
-  const int columns = most_elements_in_registers(problem, false, most_warps * warp) / vector;  // of a thread
-  const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * columns));
-  if (cluster > most_cluster) return vector > 1 ? for_strided(problem, arch, vector / 2) : generic(problem);
-  const int warps = std::clamp(power_of_two(divide_up(problem.cols, 8)), vector, most_warps);
-  const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
-  return specialization(problem, Family::strided_registers,
-                        {.threads = warps,
-                         .rows = warp,
-                         .cluster = cluster,
-                         .vector = vector,
-                         .elements = static_cast<int>(each) * vector});
-}
-
-// Packets lie across the rows, so that whether they are aligned says nothing about the length of a row.
-Bundle strided_bundle(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic) {
-  const auto aligned = [](Specialization s) {
-    s.config.aligned = true;
-    return s;
-  };
-  const Specialization any = for_strided(problem, arch, 1);
-  const Specialization base = deterministic ? any : for_strided(problem, arch, std::max(widest_vector(problem) / 2, 1));
-  const Specialization first = variant.empty() ? base : point(problem, variant, base);
-  return first.config.vector == 1 ? Bundle{aligned(first)} : Bundle{aligned(first), aligned(any)};
+  for (const int most_warps : {8, 16, 32}) {
+    const int columns = most_elements_in_registers(problem, false, most_warps * warp);  // of a thread
+    const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * columns));
+    if (cluster > most_cluster) continue;
+    const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), most_warps);
+    const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
+    return specialization(problem, Family::strided_registers,
+                          {.threads = warps, .rows = warp, .cluster = cluster, .elements = static_cast<int>(each)});
+  }
+  return generic(problem);
 }
 
 // The widest access that cuts a packed row into whole packets.
@@ -193,7 +182,7 @@ int dividing_vector(const Problem& problem) noexcept {
 }
 
 bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector) noexcept {
-  const auto bytes = static_cast<std::uintptr_t>(vector * size_of(type));
+  const auto bytes = static_cast<std::uintptr_t>(vector) * static_cast<std::uintptr_t>(size_of(type));
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0 && stride % vector == 0;
 }
 
@@ -203,6 +192,17 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
   Specialization aligned = specialization;
   aligned.config.aligned = true;
   if (specialization.config.vector == 1) return {aligned};  // an element is always aligned
+  if (is_strided(specialization.family)) {
+    // Packets lie across the rows, so that whether they are aligned says nothing about the length of a row.
+    Specialization any = generic({.cols = specialization.cols,
+                                  .in = specialization.in,
+                                  .out = specialization.out,
+                                  .op = specialization.op,
+                                  .layout = Layout::strided});
+    any.config.aligned = true;
+    any.most_rows = specialization.most_rows;
+    return {aligned, any};
+  }
   Specialization any = specialization;
   any.config.peeled = !deterministic;
   // Rows of such a length are aligned only where their stride is padded.
@@ -211,14 +211,14 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
 }
 
 Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic) {
-  if (problem.layout == Layout::strided) return strided_bundle(problem, arch, variant, deterministic);
   // Without peeling, a wide access that does not divide the row would find few rows aligned to it.
   const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
-  const Specialization base = for_many_rows(problem, arch, vector);
+  const Specialization base =
+      problem.layout == Layout::strided ? for_strided(problem, arch) : for_many_rows(problem, arch, vector);
   if (!variant.empty()) return bundle_of(point(problem, variant, base), deterministic);
 
   Bundle bundle;
-  if (!deterministic) {
+  if (problem.layout == Layout::contiguous && !deterministic) {
     if (const auto few = for_few_rows(problem, arch, vector)) bundle = bundle_of(*few, deterministic);
   }
   for (const Specialization& s : bundle_of(base, deterministic)) bundle.push_back(s);

@@ -36,7 +36,7 @@ constexpr std::array<NamedPoint, 7> named_points{{
 int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
   if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
   if (!reads_once(family)) return 4 * config.vector;
-  const std::int64_t packets = problem.cols / config.vector;
+  const std::int64_t packets = is_strided(family) ? problem.cols : problem.cols / config.vector;
   const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * std::max(config.pieces, 1);
   const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * std::max(config.pieces, 1);
   return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, most_elements + 1));

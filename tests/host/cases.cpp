@@ -129,7 +129,8 @@ std::vector<Problem> threshold_problems(bool deterministic) {
       append_thresholds({.in = pair.in, .out = pair.out, .op = op}, width, !deterministic || width == widest,
                         deterministic, problems);
     }
-    for (const std::int64_t cols : {1, 63, 64, 65}) {
+    // A warp; half and all of the warps that a block may have; more columns than one block holds.
+    for (const std::int64_t cols : {1, 8, 9, 127, 129, 256, 257, 513, 1025}) {
       const Op op = turn++ % 2 == 0 ? Op::softmax : Op::log_softmax;
       problems.push_back({.cols = cols, .in = pair.in, .out = pair.out, .op = op, .layout = Layout::strided});
     }
@@ -151,9 +152,9 @@ std::vector<Problem> special_problems() {
 
 std::vector<NamedKernel> every_kernel(const Problem& problem, bool deterministic) {
   std::vector<NamedKernel> kernels = runtime_kernels(problem, deterministic);
-  // How the registers family covers a row depends on its length: longer rows are not compiled.
+  // How a kernel that holds a row covers it depends on the row's length: longer ones are not compiled.
   if (problem.cols > longest_runtime_row) {
-    std::erase_if(kernels, [](const NamedKernel& k) { return k.bundle.front().family == plan::Family::registers; });
+    std::erase_if(kernels, [](const NamedKernel& k) { return plan::reads_once(k.bundle.front().family); });
   }
   const std::vector<Problem> special = special_problems();
   if (std::find(special.begin(), special.end(), problem) != special.end())
@@ -162,13 +163,14 @@ std::vector<NamedKernel> every_kernel(const Problem& problem, bool deterministic
 }
 
 std::vector<Problem> mutation_problems() {
-  // A row in a part of a warp, rows of several warps, whole packets or not; a strided row of one warp, and
-  // one that takes all the warps of a block more than one round.
+  // A row in a part of a warp, rows of several warps, whole packets or not; strided rows of one warp, of all
+  // warps of a block, of which some have no column in the last round, and of two blocks.
   return {{.cols = 7},
           {.cols = 599},
           {.cols = 600},
           {.cols = 7, .layout = Layout::strided},
-          {.cols = 300, .layout = Layout::strided}};
+          {.cols = 300, .layout = Layout::strided},
+          {.cols = 523, .layout = Layout::strided}};
 }
 
 plan::Bundle chosen(const Problem& problem, bool deterministic) {

