@@ -29,10 +29,11 @@ LOOPS = {
     "first < cover.packets": "first + step < cover.packets",
     "i < edges": "i + 1 < edges",
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
-    "config.rows < arguments.rows": "config.rows + config.rows < arguments.rows",
+    "tile * config.rows < arguments.rows": "(tile + 1) * config.rows < arguments.rows",
+    "tile_rows < arguments.rows": "tile_rows + tile_rows < arguments.rows",
 }
-# Of one file: rows always fit in what is staged.
-LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}}
+# Of one file: rows always fit in what is staged; a helper's partials are counted again where they are loaded.
+LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}, "tile_group.cuh": {"i < each": "i + 1 < each"}}
 # At equality both sides are the same number.
 NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "to_boundary < cols ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
@@ -82,7 +83,7 @@ def mutations_of(name, line):
 
 
 def all_mutations(templates):
-    names = ["online.cuh", "one_read.cuh", "row_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
+    names = ["online.cuh", "one_read.cuh", "row_group.cuh", "tile_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
     for name in names:
         at = 0
         for number, line in enumerate((templates / name).read_text().splitlines(keepends=True)):
