@@ -98,23 +98,6 @@ std::optional<Specialization> in_cluster_registers(const RowShape& rows, int mos
   return std::nullopt;
 }
 
-// A long row in shared memory: for f64, which takes the most registers an element.
-std::optional<Specialization> staged(const RowShape& rows, int most_cluster) {
-  constexpr int threads = 256;
-  constexpr int pieces = 8;
-  const int cluster = rows.packets <= std::int64_t{16} * threads
-                          ? 1
-                          : power_of_two(divide_up(rows.packets, std::int64_t{threads} * pieces));
-  if (cluster > most_cluster) return std::nullopt;
-  const std::int64_t each = divide_up(divide_up(rows.packets, std::int64_t{threads} * cluster), pieces) * pieces;
-  return specialization(rows.problem, Family::staged,
-                        {.threads = threads,
-                         .cluster = cluster,
-                         .vector = rows.vector,
-                         .elements = static_cast<int>(each) * rows.vector,
-                         .pieces = pieces});
-}
-
 // The row is read twice: for any length.
 Specialization looped(const RowShape& rows) {
   const bool wide = rows.problem.in == DType::f64;
@@ -132,12 +115,8 @@ Specialization for_many_rows(const Problem& problem, const Arch& arch, int vecto
   if (!has_clusters(arch) || rows.packets <= most_in_one_block) {
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }
-  const int most_cluster = has_large_clusters(arch) ? 16 : 8;
   if (has_clusters(arch)) {
-    if (has_large_clusters(arch) && problem.in == DType::f64 && vector == 2) {
-      if (const auto s = staged(rows, most_cluster)) return *s;
-    }
-    if (const auto s = in_cluster_registers(rows, most_cluster)) return *s;
+    if (const auto s = in_cluster_registers(rows, has_large_clusters(arch) ? 16 : 8)) return *s;
   }
   return looped(rows);
 }
@@ -148,7 +127,7 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   if (!has_clusters(arch) || problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
   const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-  const int each = cluster == 16 ? 8 : 4;
+  const int each = cluster != 16 ? 4 : vector == 8 ? 7 : 8;
   for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
     if (auto s = in_registers(rows, std::max(threads, small_block), cluster)) {
       s->most_rows = few_rows;

@@ -1,6 +1,7 @@
 // Promise: any row length, number of rows, stride and alignment is served, in place too, and nothing
 // outside the rows is touched.
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "gpu/gpu_case.hpp"
@@ -59,14 +60,17 @@ TEST_CASE("every length from 1 to 300, and every length where the choice changes
 TEST_CASE("rows of common long lengths, and rows beyond a block's shared memory") {
   const Gpu gpu;
   Engine engine(gpu_options());
+  std::vector<Problem> problems;
   for (const auto& [in, out] : type_pairs) {
-    for (const std::int64_t cols : {46336, 64000, 102400, 151936, 151935, 262144, 1000003}) {
-      const Problem problem{cols, in, out};
-      GpuCase test(problem, 2);
-      test.fill_random(static_cast<unsigned>(cols));
-      CAPTURE(plan::describe(problem));
-      CHECK(test.check(engine.prepare(problem)) == "");
-    }
+    for (const std::int64_t cols : {46336, 64000, 102400, 151936, 151935, 262144, 1000003})
+      problems.push_back({cols, in, out});
+  }
+  warm_up(engine, problems);
+  for (const Problem& problem : problems) {
+    GpuCase test(problem, 2);
+    test.fill_random(static_cast<unsigned>(problem.cols));
+    CAPTURE(plan::describe(problem));
+    CHECK(test.check(engine.prepare(problem)) == "");
   }
 }
 
@@ -76,8 +80,14 @@ TEST_CASE("all pairs of alignment are served, with the same bits where it is to 
     Options options = gpu_options();
     options.deterministic = deterministic;
     Engine engine(options);
+    constexpr std::array<std::int64_t, 5> lengths{5, 385, 1000, 4096, 16384};
+    std::vector<Problem> problems;
     for (const auto& [in, out] : type_pairs) {
-      for (const std::int64_t cols : {5, 385, 1000, 4096, 16384}) {
+      for (const std::int64_t cols : lengths) problems.push_back({cols, in, out});
+    }
+    warm_up(engine, problems);
+    for (const auto& [in, out] : type_pairs) {
+      for (const std::int64_t cols : lengths) {
         const Problem problem{cols, in, out};
         const Kernel kernel = engine.prepare(problem);
         const int phases = 16 / std::min(size_of(in), size_of(out));
@@ -152,23 +162,35 @@ TEST_CASE("in place gives the bits of out of place") {
 
 TEST_CASE("softmax along a dimension that is not the last") {
   const Gpu gpu;
-  for (const char* variant : {"", "generic"}) {
-    Engine engine(gpu_options(variant));
-    for (const auto& [in, out] : type_pairs) {
-      for (const Op op : {Op::softmax, Op::log_softmax}) {
-        for (const std::int64_t cols : {1, 2, 63, 64, 300}) {
-          for (const std::int64_t inner : {1, 5, 32, 100}) {
-            const Problem problem{cols, in, out, op, Layout::strided};
-            GpuCase test(problem, 3 * inner, inner);
-            test.rows.in_stride = cols * inner + 5;
-            test.rows.scale = 0.5F;
-            test.fill_random(static_cast<unsigned>(cols * inner));
-            CAPTURE(variant);
-            CAPTURE(plan::describe(problem));
-            CAPTURE(inner);
-            CHECK(test.check(engine.prepare(problem)) == "");
-          }
-        }
+  std::vector<Problem> problems;
+  for (const auto& [in, out] : type_pairs) {
+    for (const Op op : {Op::softmax, Op::log_softmax}) {
+      // One warp to all of a block's; several blocks; more than a cluster of blocks holds.
+      for (const std::int64_t cols : {1, 2, 63, 64, 300, 2500, 20000})
+        problems.push_back({cols, in, out, op, Layout::strided});
+    }
+  }
+  Variant wide;
+  wide.vector = 2;
+  std::vector<Options> all_options{gpu_options(), gpu_options("generic"), gpu_options()};
+  all_options.back().variant = wide;
+  for (const Options& options : all_options) {
+    Engine engine(options);
+    std::vector<Problem> served = problems;
+    if (options.variant.vector) std::erase_if(served, [](const Problem& p) { return p.cols < 63 || p.cols > 300; });
+    warm_up(engine, served);
+    for (const Problem& problem : served) {
+      for (const std::int64_t inner : {1, 5, 32, 100}) {
+        if (problem.cols > 300 && inner == 100) continue;
+        GpuCase test(problem, 3 * inner, inner);
+        test.rows.in_stride = problem.cols * inner + (inner == 32 ? 0 : 5);
+        test.rows.scale = 0.5F;
+        test.fill_random(static_cast<unsigned>(problem.cols * inner));
+        CAPTURE(options.variant.name);
+        CAPTURE(options.variant.vector.value_or(0));
+        CAPTURE(plan::describe(problem));
+        CAPTURE(inner);
+        CHECK(test.check(engine.prepare(problem)) == "");
       }
     }
   }
