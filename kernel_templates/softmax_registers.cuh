@@ -46,15 +46,24 @@ class HeldPackets {
     for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
   }
 
-  // Packet by packet, as they arrive: few numbers are there at a time.
   Partial<Real> partial() {
-    Accumulator<Exp, Real, true> share;
+    Real maxima[count];
     for (int k = 0; k < count; ++k) {
       Real x[width];
       Group::widen_packet(x, packets_[k], present_[k], scale_);
-      share.add(x);
+      maxima[k] = tree_max<width>(x);
     }
-    return share.partial();
+    const Real max = tree_max<count>(maxima);
+    const Real zero = anchor(max);
+    forget_derived();
+    Real sums[count];
+    for (int k = 0; k < count; ++k) {
+      Real x[width];
+      Group::widen_packet(x, packets_[k], present_[k], scale_);
+      for (Real& value : x) value = Exp::of(value - zero);
+      sums[k] = tree_sum<width>(x);
+    }
+    return {max, tree_sum<count>(sums)};
   }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {

@@ -86,11 +86,6 @@ Specialization specialization(const Problem& problem, Family family, const kerne
       result.config.resident == 0) {
     result.config.resident = 2;
   }
-  // And of packed elements it takes so many that two blocks of 256 threads fit instead of three.
-  const int threads = config.threads * config.rows;
-  if (config.packed && config.elements > 40 && result.config.resident == 0) {
-    result.config.resident = std::max(768 / std::max(threads, 1), 1);
-  }
   result.config.shared = planned_shared(family, result.config, problem.in);
   return result;
 }
@@ -98,7 +93,7 @@ Specialization specialization(const Problem& problem, Family family, const kerne
 int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept {
   const bool large_block = threads > 512;  // leaves each thread 64 registers
   if (problem.in == DType::f64) return large_block ? 8 : 16;
-  return packed && !large_block ? 56 : 32;
+  return packed && !large_block ? 64 : 32;
 }
 
 std::vector<Specialization> candidates(const Problem& problem, const Arch& arch) {

@@ -85,14 +85,12 @@ int threads_of_one_block(const RowShape& rows) noexcept {
 }
 
 // A long row in the registers of a cluster: of as few blocks as hold it with 256 threads each, or with more
-// where the cluster is not enough; then with no more threads than it takes. Where 16-bit rows are not whole
-// packets, fewer blocks that hold them packed are faster.
+// where the cluster is not enough; then with no more threads than it takes.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  const bool packed = size_of(rows.problem.in) == 2 && rows.problem.cols % rows.vector != 0;
-  for (const auto& [most_threads, largest] : {std::pair{256, packed ? 8 : 16}, {512, packed ? 8 : 16}, {1024, 16}}) {
-    const int each = most_elements_in_registers(rows.problem, packed, most_threads) / rows.vector;
+  for (const int most_threads : {256, 512, 1024}) {
+    const int each = most_elements_in_registers(rows.problem, false, most_threads) / rows.vector;
     const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{most_threads} * each));
-    if (cluster > std::min(largest, most_cluster)) continue;
+    if (cluster > most_cluster) continue;
     return in_registers(rows, to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), cluster);
   }
   return std::nullopt;
@@ -127,7 +125,7 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   if (!has_clusters(arch) || problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
   const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-  const int each = cluster != 16 ? 4 : vector == 8 ? 7 : 8;
+  const int each = cluster == 16 ? 8 : 4;
   for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
     if (auto s = in_registers(rows, std::max(threads, small_block), cluster)) {
       s->most_rows = few_rows;
