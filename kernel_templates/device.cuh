@@ -581,10 +581,11 @@ Packet<Out, width> narrow_packet(const Real* x) {
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
       }
     }
-    return packet;
-  }
+  } else
 #endif
-  for (int i = 0; i < width; ++i) packet.at[i] = narrow<Out>(x[i]);
+  {
+    for (int i = 0; i < width; ++i) packet.at[i] = narrow<Out>(x[i]);
+  }
   return packet;
 }
 

@@ -33,7 +33,8 @@ struct TuneOptions {
 // What became of one candidate.
 struct TuneItem {
   std::string specialization;  // its spelling, with the alignment of rows left open
-  double median = 0;           // seconds a launch, with no input in the L2 cache; 0: it was not timed
+  double median = 0;           // seconds a launch, over buffers rotated past the L2 cache as far as 512 of them
+                               // reach; 0: it was not timed
   double p10 = 0;
   double p90 = 0;
   int rounds = 0;        // that it was last timed for

@@ -192,7 +192,16 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
   const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
   const Specialization base =
       problem.layout == Layout::strided ? for_strided(problem, arch) : for_many_rows(problem, arch, vector);
-  if (!variant.empty()) return bundle_of(point(problem, variant, base), deterministic);
+  if (!variant.empty()) {
+    const Specialization asked = point(problem, variant, base);
+    if (deterministic && is_strided(asked.family) && asked.config.vector > 1) {
+      throw Error(ErrorCode::invalid_argument,
+                  "variant given by parameters cannot serve " + describe(problem) +
+                      " deterministically: whether neighbouring rows share packets depends on their address; "
+                      "pass vector 1");
+    }
+    return bundle_of(asked, deterministic);
+  }
 
   Bundle bundle;
   if (problem.layout == Layout::contiguous && !deterministic) {

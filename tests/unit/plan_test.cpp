@@ -233,6 +233,12 @@ TEST_CASE("strided rows that move wide have a kernel beside them for rows whose 
         3 * static_cast<unsigned>(bundle.front().config.cluster));
 }
 
+TEST_CASE("strided rows whose bits must not depend on their address do not move wide") {
+  const Problem problem{.cols = 1024, .layout = Layout::strided};
+  CHECK(contains(error_of([&] { (void)plan::choose(problem, hopper, {.vector = 2}, true); }), "pass vector 1"));
+  CHECK(plan::choose(problem, hopper, {.vector = 1}, true).size() == 1);
+}
+
 TEST_CASE("strided rows are held in registers as far as the device has clusters for them") {
   const auto family = [](std::int64_t cols, const Arch& arch) {
     return plan::choose({.cols = cols, .layout = Layout::strided}, arch).front().family;
