@@ -22,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> 
     {"off", spdlog::level::off},
 }};
 
-std::optional<spdlog::level::level_enum> level_named(std::string_view name) {
+std::optional<spdlog::level::level_enum> level_named(std::string_view name) noexcept {
   for (const auto& [candidate, level] : levels) {
     if (candidate == name) return level;
   }
@@ -49,6 +49,8 @@ spdlog::logger& logger() {
   static spdlog::logger instance = make_logger();
   return instance;
 }
+
+bool is_log_level(std::string_view name) noexcept { return level_named(name).has_value(); }
 
 void log_details() {
   if (!base::environment("JITSOFTMAX_LOG")) logger().set_level(spdlog::level::debug);

@@ -13,9 +13,16 @@ int attribute(CUdevice device, CUdevice_attribute which) {
   return value;
 }
 
-CUdevice device_of(int ordinal) {
+}  // namespace
+
+int device_count() {
   int count = 0;
   check(driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  return count;
+}
+
+CUdevice device_of(int ordinal) {
+  const int count = device_count();
   if (ordinal < 0 || ordinal >= count)
     throw Error(ErrorCode::invalid_argument, "there is no CUDA device " + std::to_string(ordinal) +
                                                  ": this process sees " + std::to_string(count) +
@@ -24,8 +31,6 @@ CUdevice device_of(int ordinal) {
   check(driver().DeviceGet(&device, ordinal), "cuDeviceGet");
   return device;
 }
-
-}  // namespace
 
 Arch architecture(CUdevice device) {
   return {attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),

@@ -21,6 +21,11 @@ namespace jitsoftmax::cuda {
 [[nodiscard]] int clock_mhz(CUdevice device);          // of the multiprocessors, at most
 [[nodiscard]] int memory_clock_mhz(CUdevice device);   // at most
 
+// That this process sees.
+[[nodiscard]] int device_count();
+// Throws invalid_argument where there is no such device.
+[[nodiscard]] CUdevice device_of(int ordinal);
+
 // The device of the calling thread's current context; throws no_context.
 [[nodiscard]] CUdevice current_device();
 

@@ -4,14 +4,18 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <jitsoftmax/error.hpp>
 #include <mutex>
 #include <type_traits>
+#include <vector>
 
 #include "base/shared_library.hpp"
 
 namespace jitsoftmax::cuda {
 namespace {
+
+constexpr const char* library_names[] = {"libcuda.so.1", "libcuda.so"};
 
 constexpr const char* advice =
     "\nInstall NVIDIA's driver, of CUDA 12 (525) or newer; in a container, pass the GPU in (--gpus all, or the device "
@@ -166,12 +170,18 @@ const Driver& driver() {
         "this process was forked after CUDA was in use, and CUDA cannot be used in such a child. Fork before the "
         "first use of a GPU, or start a new program (exec; the \"spawn\" method of Python's multiprocessing).");
 
-  const std::string names[] = {"libcuda.so.1", "libcuda.so"};
+  const std::vector<std::string> names(std::begin(library_names), std::end(library_names));
   process.driver = open_driver(names);
   std::atexit(at_exit);
   ::pthread_atfork(nullptr, nullptr, in_forked_child);
   process.usable.store(&process.driver, std::memory_order_release);
   return process.driver;
+}
+
+std::string driver_path() {
+  for (const char* name : library_names)
+    if (const base::SharedLibrary library = base::SharedLibrary::already_loaded(name)) return library.path();
+  return {};
 }
 
 const Driver* driver_to_release_with() noexcept {

@@ -72,6 +72,9 @@ struct Driver {
 // no_driver.
 [[nodiscard]] Driver open_driver(std::span<const std::string> names);
 
+// The file of the libcuda that this process has; empty where there is none.
+[[nodiscard]] std::string driver_path();
+
 // For destructors: the driver if it is in use and may still be called; null before its first use,
 // after a fork, and once the process has begun to exit. What it owns is then left to the system.
 [[nodiscard]] const Driver* driver_to_release_with() noexcept;

@@ -39,4 +39,12 @@ const std::vector<const Kernels*>& usable_kernels() {
   return usable;
 }
 
+const char* name_of(const Kernels& kernels) noexcept {
+#if defined(__x86_64__)
+  if (&kernels == &kernels_avx512) return "AVX-512";
+  if (&kernels == &kernels_avx2) return "AVX2";
+#endif
+  return &kernels == &kernels_baseline ? "baseline" : "unnamed";
+}
+
 }  // namespace jitsoftmax::host

@@ -12,6 +12,9 @@ namespace jitsoftmax::host {
 // The variants that this CPU can run, the fastest last.
 [[nodiscard]] const std::vector<const Kernels*>& usable_kernels();
 
+// "AVX-512", "AVX2", "baseline"
+[[nodiscard]] const char* name_of(const Kernels& kernels) noexcept;
+
 // host::softmax with kernels other than the fastest.
 void softmax(const Problem& problem, const Rows& rows, MaskedRows masked, int threads, const Kernels& kernels);
 

@@ -154,5 +154,6 @@ Cubin Compiler::compile_for_device(const Program& program) {
 std::string Compiler::version() { return state_->nvrtc().version(); }
 std::vector<Arch> Compiler::architectures() { return state_->nvrtc().archs; }
 std::string Compiler::library() { return state_->nvrtc().path; }
+std::string Compiler::builtins() { return state_->nvrtc().builtins.path(); }
 
 }  // namespace jitsoftmax::jit

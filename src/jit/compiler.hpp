@@ -34,7 +34,8 @@ class Compiler {
   // "13.0" and the architectures, {7,5} first. Throw no_compiler.
   [[nodiscard]] std::string version();
   [[nodiscard]] std::vector<Arch> architectures();
-  [[nodiscard]] std::string library();  // the path that was opened
+  [[nodiscard]] std::string library();   // the path that was opened
+  [[nodiscard]] std::string builtins();  // of NVRTC's builtins library; empty: left to the loader
 
  private:
   struct State;

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "cache/key.hpp"
 #include "plan/specialization.hpp"
@@ -68,6 +70,29 @@ bool is_sound(const Record& record) {
   return true;
 }
 
+// What is wrong with a text whatever its key is, or nothing; `json` is then its content.
+std::optional<NoRecord> read(std::span<const char> text, Json& json) {
+  using enum NoRecord::Kind;
+  json = Json::parse(text.begin(), text.end());
+  if (json.at("format").get<std::string>() != format) return NoRecord{damaged, "is no tuning record"};
+  if (json.at("schema").get<int>() != record_schema)
+    return NoRecord{stale, "was made by another version of the library"};
+  const std::string checksum = json.at("checksum").get<std::string>();
+  json.erase("checksum");
+  if (checksum_of(json) != checksum) return NoRecord{damaged, "is damaged: its checksum differs"};
+  return std::nullopt;
+}
+
+bool is_stale(const Json& json, const std::string& templates) {
+  return json.at("templates").get<std::string>() != templates;
+}
+
+NoRecord made_with_other_kernels() {
+  return {NoRecord::Kind::stale, "was made with other kernels than this library has"};
+}
+
+NoRecord unreadable() { return {NoRecord::Kind::damaged, "is damaged: it cannot be read as a tuning record"}; }
+
 }  // namespace
 
 std::string to_text(const RecordKey& key, const std::string& templates, const Record& record) {
@@ -86,16 +111,10 @@ std::string to_text(const RecordKey& key, const std::string& templates, const Re
 std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey& key, const std::string& templates) {
   using enum NoRecord::Kind;
   try {
-    Json json = Json::parse(text.begin(), text.end());
-    if (json.at("format").get<std::string>() != format) return NoRecord{damaged, "is no tuning record"};
-    if (json.at("schema").get<int>() != record_schema)
-      return NoRecord{stale, "was made by another version of the library"};
-    const std::string checksum = json.at("checksum").get<std::string>();
-    json.erase("checksum");
-    if (checksum_of(json) != checksum) return NoRecord{damaged, "is damaged: its checksum differs"};
+    Json json;
+    if (auto refused = read(text, json)) return *std::move(refused);
     if (json.at("key") != json_of(key)) return NoRecord{foreign, "is of another problem, device or driver"};
-    if (json.at("templates").get<std::string>() != templates)
-      return NoRecord{stale, "was made with other kernels than this library has"};
+    if (is_stale(json, templates)) return made_with_other_kernels();
 
     Record record;
     record.rows = json.at("rows").get<std::int64_t>();
@@ -104,7 +123,19 @@ std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey
     if (!is_sound(record)) return NoRecord{damaged, "is damaged: it contradicts itself"};
     return record;
   } catch (const Json::exception&) {
-    return NoRecord{damaged, "is damaged: it cannot be read as a tuning record"};
+    return unreadable();
+  }
+}
+
+std::variant<RecordOrigin, NoRecord> origin_of(std::span<const char> text, const std::string& templates) {
+  try {
+    Json json;
+    if (auto refused = read(text, json)) return *std::move(refused);
+    if (is_stale(json, templates)) return made_with_other_kernels();
+    const Json& key = json.at("key");
+    return RecordOrigin{key.at("device").get<std::string>(), key.at("driver_major").get<int>()};
+  } catch (const Json::exception&) {
+    return unreadable();
   }
 }
 

@@ -25,4 +25,13 @@ struct NoRecord {
 [[nodiscard]] std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey& key,
                                                    const std::string& templates);
 
+// What a record says of itself, read without knowing its key.
+struct RecordOrigin {
+  std::string device;
+  int driver_major = 0;
+};
+
+// As parse(), for any key; the times in it are not looked at.
+[[nodiscard]] std::variant<RecordOrigin, NoRecord> origin_of(std::span<const char> text, const std::string& templates);
+
 }  // namespace jitsoftmax::tune

@@ -1,5 +1,6 @@
 #include "tune/records.hpp"
 
+#include <filesystem>
 #include <span>
 #include <utility>
 #include <variant>
@@ -8,7 +9,6 @@
 #include "base/log.hpp"
 #include "cache/key.hpp"
 #include "cache/trust.hpp"
-#include "tune/record_text.hpp"
 
 namespace jitsoftmax::tune {
 namespace {
@@ -17,6 +17,35 @@ constexpr std::int64_t max_record_bytes = 4 << 20;  // some 250 bytes a speciali
 constexpr std::size_t max_reports = 64;             // of a long-lived process on broken storage
 
 std::string records_below(const std::string& directory) { return directory + "/records"; }
+
+// Why what was opened is not to be believed, as a clause; empty: it is.
+std::string refusal(const base::FileSystem::Info& info, const std::error_code& error, const char* verb) {
+  if (const auto reason = cache::misplaced(error); !reason.empty()) return std::string(reason);
+  if (error) return std::string("cannot be ") + verb + ": " + error.message();
+  return cache::distrust(info);
+}
+
+RecordFile ignored(std::string path, std::string reason) {
+  RecordFile file;
+  file.path = std::move(path);
+  file.ignored = std::move(reason);
+  return file;
+}
+
+RecordFile inspect(const std::string& path, const std::string& templates, base::FileSystem& files) {
+  base::FileSystem::Info info;
+  std::error_code error;
+  const std::vector<char> bytes = files.read(path, max_record_bytes, info, error);
+  RecordFile file = ignored(path, refusal(info, error, "read"));
+  if (!file.ignored.empty()) return file;
+  auto origin = origin_of(bytes, templates);
+  if (auto* refused = std::get_if<NoRecord>(&origin)) {
+    file.ignored = std::move(refused->reason);
+  } else {
+    file.origin = std::get<RecordOrigin>(std::move(origin));
+  }
+  return file;
+}
 
 }  // namespace
 
@@ -52,9 +81,7 @@ std::optional<Record> Records::read(const std::string& directory, const RecordKe
   const std::vector<char> bytes = files_.read(path, max_record_bytes, info, error);
   if (error == std::errc::no_such_file_or_directory) return std::nullopt;
 
-  std::string reason{cache::misplaced(error)};
-  if (reason.empty() && error) reason = "cannot be read: " + error.message();
-  if (reason.empty()) reason = cache::distrust(info);
+  std::string reason = refusal(info, error, "read");
   if (reason.empty()) {
     auto parsed = parse(bytes, key, options_.templates);
     if (auto* record = std::get_if<Record>(&parsed)) return std::move(*record);
@@ -101,9 +128,7 @@ bool Records::is_trusted(const std::string& path, bool& missing) {
   const auto info = files_.directory_info(path, error);
   missing = error == std::errc::no_such_file_or_directory;
   if (missing) return false;
-  std::string reason{cache::misplaced(error)};
-  if (reason.empty() && error) reason = "cannot be used: " + error.message();
-  if (reason.empty()) reason = cache::distrust(info);
+  const std::string reason = refusal(info, error, "used");
   if (!reason.empty()) report_once("jitsoftmax: tuning records in " + path + " are not used: it " + reason);
   return reason.empty();
 }
@@ -132,6 +157,25 @@ void Records::report_once(const std::string& message) {
     if (reported_.size() >= max_reports || !reported_.insert(message).second) return;
   }
   base::report(options_.log, LogLevel::warning, message);
+}
+
+std::vector<RecordFile> list_records(const std::string& directory, const std::string& templates,
+                                     base::FileSystem& files) {
+  const std::string folder = records_below(directory);
+  for (const std::string& path : {directory, folder}) {
+    std::error_code error;
+    const auto info = files.directory_info(path, error);
+    if (error == std::errc::no_such_file_or_directory) return {};
+    if (std::string reason = refusal(info, error, "used"); !reason.empty()) return {ignored(path, std::move(reason))};
+  }
+  namespace fs = std::filesystem;
+  std::vector<RecordFile> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".json") found.push_back(inspect(entry->path(), templates, files));
+  }
+  if (error) found.push_back(ignored(folder, "cannot be listed: " + error.message()));
+  return found;
 }
 
 std::string record_path(const std::string& directory, const RecordKey& key) {

@@ -14,6 +14,7 @@
 
 #include "base/files.hpp"
 #include "tune/record.hpp"
+#include "tune/record_text.hpp"
 
 namespace jitsoftmax::tune {
 
@@ -52,6 +53,18 @@ class Records {
   std::mutex mutex_;
   std::set<std::string> reported_;
 };
+
+// One file in the records of a cache directory, as people are told of it.
+struct RecordFile {
+  std::string path;
+  RecordOrigin origin = {};
+  std::string ignored = {};  // why it is not used, as a clause; empty: it is
+};
+
+// All of them in no order, decided on as Records does; none where there is no folder. A folder that is
+// refused, or cannot be listed, is one RecordFile with the reason.
+[[nodiscard]] std::vector<RecordFile> list_records(const std::string& directory, const std::string& templates,
+                                                   base::FileSystem& files = base::file_system());
 
 // "records/0123....json" below a cache directory.
 [[nodiscard]] std::string record_path(const std::string& directory, const RecordKey& key);

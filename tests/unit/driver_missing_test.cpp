@@ -94,6 +94,7 @@ TEST_CASE("Without a driver every use says no_driver, each time and from every t
   for (std::thread& thread : threads) thread.join();
   for (const int code : codes) CHECK_EQ(code, static_cast<int>(ErrorCode::no_driver));
   CHECK(cuda::driver_to_release_with() == nullptr);
+  CHECK(cuda::driver_path().empty());
 }
 
 TEST_CASE("A null context needs no driver") { const cuda::ContextScope scope(nullptr); }
