@@ -25,7 +25,7 @@ constexpr const char* examples = R"(Examples:
   jitsoftmax warmup --shapes shapes.txt --arch sm_80,sm_90     fills the cache; needs no GPU
   jitsoftmax autotune --shapes shapes.txt         finds the fastest kernels for this GPU
 
-Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result.)";
+Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result or too slow.)";
 
 int fail(int code, const char* message) {
   std::fprintf(stderr, "jitsoftmax: error: %s\n", message);
