@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -13,6 +14,8 @@
 
 #include "api/code.hpp"
 #include "bench_case.hpp"
+#include "bench_cells.hpp"
+#include "bench_compare.hpp"
 #include "bench_report.hpp"
 #include "commands.hpp"
 #include "cuda/device.hpp"
@@ -33,6 +36,9 @@ struct BenchRequest {
   std::string shapes;
   std::string json;
   std::string csv;
+  std::string compare;
+  std::string with;
+  std::optional<std::string> fail_above;
   int device = 0;
   BenchOptions measuring;
   EngineOptions engine;
@@ -111,8 +117,30 @@ void write_file(const std::string& path, const std::string& text) {
   OutputFile(path).write({std::as_bytes(std::span(text))});
 }
 
+// Prints what changed since an earlier benchmark; throws Failure where too much is slower.
+void report_changes(const BenchCells& before, const BenchCells& after, std::optional<double> limit) {
+  std::fputs(to_text(compare(before, after), before, after).c_str(), stdout);
+  if (!limit) return;
+  const std::vector<BenchChange> worse = slower(before, after, *limit);
+  if (!worse.empty()) throw Failure(exit_code::wrong, describe(worse, before, *limit));
+}
+
 int run_bench(const BenchRequest& request) {
   const InterruptScope interrupts;
+  // What is wrong with these is said before anything is measured.
+  std::optional<double> limit;
+  if (request.fail_above) limit = parse_percent(*request.fail_above);
+  std::optional<BenchCells> before;
+  if (!request.compare.empty()) before = read_bench(request.compare);
+  if (!request.with.empty()) {
+    report_changes(*before, read_bench(request.with), limit);
+    return exit_code::done;
+  }
+  if (request.shapes.empty()) {
+    throw Failure(
+        exit_code::usage,
+        "nothing to measure: --shapes FILE says what, or --compare OLD.json --with NEW.json compares results");
+  }
   const std::vector<ShapeLine> shapes = read_shapes(request.shapes);
   const cuda::PrimaryContext context(request.device);
   const cuda::ContextScope current(context.context());
@@ -143,6 +171,7 @@ int run_bench(const BenchRequest& request) {
   write_file(request.json, to_json(report));
   write_file(request.csv, to_csv(report));
   if (wrong) throw Failure(exit_code::wrong, "a kernel's result is wrong; it was not timed");
+  if (before) report_changes(*before, parse_bench(to_json(report), "this run"), limit);
   return exit_code::done;
 }
 
@@ -152,9 +181,22 @@ void add_bench(CLI::App& program, Action& action) {
   const auto request = std::make_shared<BenchRequest>();
   CLI::App& command = *program.add_subcommand(
       "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, tuned, all, every or one)");
-  command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->required()->type_name("FILE");
+  CLI::Option* const shapes =
+      command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->type_name("FILE");
   command.add_option("--json", request->json, "Write all figures to this file")->type_name("FILE");
   command.add_option("--csv", request->csv, "Write the table to this file")->type_name("FILE");
+  CLI::Option* const compare =
+      command.add_option("--compare", request->compare, "Show what changed since an earlier --json result")
+          ->type_name("OLD.json");
+  command.add_option("--with", request->with, "Compare this result instead of measuring; needs no GPU")
+      ->type_name("NEW.json")
+      ->needs(compare)
+      ->excludes(shapes);
+  command
+      .add_option("--fail-above", request->fail_above,
+                  "Exit with 6 if a kernel's share of the copy fell by more than this, as 5%")
+      ->type_name("PERCENT")
+      ->needs(compare);
   command.add_option("--gpu", request->device, "Ordinal of the GPU")->capture_default_str();
   command.add_option("--rounds", request->measuring.rounds, "Interleaved rounds; the median counts")
       ->check(CLI::Range(1, 1000))

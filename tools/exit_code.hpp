@@ -14,7 +14,7 @@ inline constexpr int usage = 2;        // the command line, or a file that it na
 inline constexpr int no_compiler = 3;  // no NVRTC where it is needed
 inline constexpr int no_cache = 4;     // the cache cannot be used where it is required
 inline constexpr int no_gpu = 5;       // no driver or no GPU where it is needed
-inline constexpr int wrong = 6;        // a result is wrong
+inline constexpr int wrong = 6;        // a result is wrong, or slower than it is allowed to be
 inline constexpr int signalled = 128;  // plus the number of the signal: 130 for Ctrl-C
 }  // namespace exit_code
 

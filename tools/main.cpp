@@ -25,8 +25,9 @@ constexpr const char* examples = R"(Examples:
   jitsoftmax warmup --shapes shapes.txt --arch sm_80,sm_90     fills the cache; needs no GPU
   jitsoftmax autotune --shapes shapes.txt         finds the fastest kernels for this GPU
   jitsoftmax doctor                               what is found here, and what to do about what is missing
+  jitsoftmax explain 4096 f32                     which kernel that is, and what it takes
 
-Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result.)";
+Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result or too slow.)";
 
 int fail(int code, const char* message) {
   std::fprintf(stderr, "jitsoftmax: error: %s\n", message);
@@ -45,6 +46,7 @@ int run_command_line(int argc, char** argv) {
   add_autotune(program, action);
   add_bench(program, action);
   add_doctor(program, action);
+  add_explain(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -43,7 +43,14 @@ std::optional<std::int64_t> count_in(const std::string& word) {
   return value;
 }
 
-ShapeLine parse_words(const std::vector<std::string>& words) {
+}  // namespace
+
+std::int64_t rows_of(const ShapeLine& line) noexcept {
+  constexpr std::int64_t elements = std::int64_t{1} << 26;
+  return line.rows.value_or(std::max<std::int64_t>(1, elements / std::max<std::int64_t>(line.problem.cols, 1)));
+}
+
+ShapeLine parse_shape(const std::vector<std::string>& words) {
   const std::string usage = "a line is 'N dtype [rows] [log_softmax] [strided]'";
   ShapeLine line;
   const std::optional<std::int64_t> cols = count_in(words[0]);
@@ -72,13 +79,6 @@ ShapeLine parse_words(const std::vector<std::string>& words) {
   return line;
 }
 
-}  // namespace
-
-std::int64_t rows_of(const ShapeLine& line) noexcept {
-  constexpr std::int64_t elements = std::int64_t{1} << 26;
-  return line.rows.value_or(std::max<std::int64_t>(1, elements / std::max<std::int64_t>(line.problem.cols, 1)));
-}
-
 std::vector<ShapeLine> parse_shapes(std::istream& text, const std::string& name) {
   std::vector<ShapeLine> lines;
   std::string line;
@@ -88,7 +88,7 @@ std::vector<ShapeLine> parse_shapes(std::istream& text, const std::string& name)
     for (std::string word; content >> word;) words.push_back(word);
     if (words.empty()) continue;
     try {
-      lines.push_back(parse_words(words));
+      lines.push_back(parse_shape(words));
     } catch (const Failure& failure) {
       fail(fmt::format("{}:{}: {}", name, number, failure.what()));
     }

@@ -23,6 +23,9 @@ struct ShapeLine {
 // The rows that the shape is measured with: those of its line, else as many as make 2^26 elements.
 [[nodiscard]] std::int64_t rows_of(const ShapeLine& line) noexcept;
 
+// The shape of one line's words. Throws Failure.
+[[nodiscard]] ShapeLine parse_shape(const std::vector<std::string>& words);
+
 // `name` stands in messages. Throws Failure that names the file and the line.
 [[nodiscard]] std::vector<ShapeLine> parse_shapes(std::istream& text, const std::string& name);
 [[nodiscard]] std::vector<ShapeLine> read_shapes(const std::string& path);

@@ -51,7 +51,8 @@ jit::Cubin Code::compile(const jit::Program& program, Purpose purpose) {
     compile_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
   };
   try {
-    jit::Cubin cubin = purpose == Purpose::warmup ? compiler_.compile(program) : compiler_.compile_for_device(program);
+    const bool exactly = purpose == Purpose::warmup || purpose == Purpose::inspect;
+    jit::Cubin cubin = exactly ? compiler_.compile(program) : compiler_.compile_for_device(program);
     compiles_.fetch_add(1, std::memory_order_relaxed);
     count_time();
     return cubin;

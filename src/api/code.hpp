@@ -17,9 +17,10 @@ class Code {
   explicit Code(const Options& options);
 
   enum class Purpose {
-    launch,  // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
-    warmup,  // for exactly this architecture, and it must end up in the cache directory
-    tuning,  // as for a launch, but compiled whatever OnMiss says
+    launch,   // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
+    warmup,   // for exactly this architecture, and it must end up in the cache directory
+    tuning,   // as for a launch, but compiled whatever OnMiss says
+    inspect,  // for exactly this architecture, whatever OnMiss says; kept in the cache directory if that can be done
   };
   struct Result {
     jit::Cubin cubin;

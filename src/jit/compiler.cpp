@@ -151,6 +151,13 @@ Cubin Compiler::compile_for_device(const Program& program) {
   return build(nvrtc, state_->headers, retargeted(program, *target), target->kind);
 }
 
+std::string Compiler::ptx(const Program& program) {
+  const Nvrtc& nvrtc = state_->nvrtc();
+  if (!knows(nvrtc.archs, program.arch)) throw unknown_arch(nvrtc, program.arch);
+  const Target target{program.arch, PayloadKind::ptx};
+  return build(nvrtc, state_->headers, retargeted(program, target), target.kind).payload.data();
+}
+
 std::string Compiler::version() { return state_->nvrtc().version(); }
 std::vector<Arch> Compiler::architectures() { return state_->nvrtc().archs; }
 std::string Compiler::library() { return state_->nvrtc().path; }

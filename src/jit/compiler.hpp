@@ -31,6 +31,9 @@ class Compiler {
   // to the log per Compiler. Throws as compile() does; unknown_arch for a GPU that is too old.
   [[nodiscard]] Cubin compile_for_device(const Program& program);
 
+  // The PTX of a program, for people to read. Throws as compile() does.
+  [[nodiscard]] std::string ptx(const Program& program);
+
   // "13.0" and the architectures, {7,5} first. Throw no_compiler.
   [[nodiscard]] std::string version();
   [[nodiscard]] std::vector<Arch> architectures();

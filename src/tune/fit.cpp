@@ -2,17 +2,18 @@
 
 #include <cstdint>
 
+#include "plan/occupancy.hpp"
+
 namespace jitsoftmax::tune {
 namespace {
 
 constexpr int most_registers = 255;     // of a thread
-constexpr int register_step = 8;        // a thread gets a multiple of this
 constexpr int least_beside_a_row = 16;  // addresses, counters, maximum and sum: no kernel has taken fewer
 
 int threads_of(const plan::Specialization& s) noexcept { return s.config.threads * s.config.rows; }
 
 std::string too_many_registers(int a_thread, const plan::Specialization& s, const DeviceLimits& limits) {
-  const int rounded = (a_thread + register_step - 1) / register_step * register_step;
+  const int rounded = (a_thread + plan::register_step - 1) / plan::register_step * plan::register_step;
   const int block = rounded * threads_of(s);
   if (block <= limits.registers) return {};
   return "needs " + std::to_string(block) + " registers a block, of " + std::to_string(limits.registers);

@@ -348,3 +348,26 @@ TEST_CASE("more is said where more is asked for, the log on stderr, results on s
   CHECK(mentions(verbose.err, "jitsoftmax: info: no GPU: "));
   CHECK(bench.run({"run", bench.in, "-o", bench.out, "--verbose"}, {{"JITSOFTMAX_LOG", "off"}}).err.empty());
 }
+
+TEST_CASE("explain without NVRTC and without the kernel ends with 3, a shape that makes no sense with 2") {
+  const Bench bench;
+  const Outcome outcome = bench.run({"explain", "4096", "f32"});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.out.empty());
+  CHECK(mentions(outcome.err, "no-libnvrtc.so"));
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"explain"},
+                                             {"explain", "4096"},
+                                             {"explain", "0", "f32"},
+                                             {"explain", "4096", "f31"},
+                                             {"explain", "4096", "f32", "-3"},
+                                             {"explain", "4096", "f32", "--arch", "hopper"},
+                                             {"explain", "4096", "f32", "--op", "max"},
+                                             {"explain", "4096", "f32", "--arch", "sm_90", "--gpu", "0"},
+                                             {"explain", "9223372036854775807", "f32", "2"}}) {
+    CAPTURE(arguments.back());
+    CHECK(bench.run(arguments).code == 2);
+  }
+  // A GPU that was asked for has to be there.
+  CHECK(bench.run({"explain", "4096", "f32", "--gpu", "0"}).code == 5);
+}

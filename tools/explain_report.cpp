@@ -1,0 +1,180 @@
+#include "explain_report.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace jitsoftmax::tools {
+namespace {
+
+using nlohmann::ordered_json;
+using plan::Family;
+using plan::Specialization;
+
+std::string plural(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+bool for_any_number(const Specialization& s) { return s.most_rows == std::numeric_limits<std::int64_t>::max(); }
+
+const char* what_it_does(Family family) {
+  switch (family) {
+    case Family::safe:
+      return "a row is read three times and written once";
+    case Family::looped:
+      return "a row is read twice and written once";
+    case Family::registers:
+      return "a row stays in registers between its one read and its one write";
+    case Family::staged:
+      return "a row waits in shared memory between its one read and its one write";
+    case Family::strided:
+      return "rows side by side are read twice and written once";
+    case Family::strided_registers:
+      break;
+  }
+  return "rows side by side stay in registers between their one read and their one write";
+}
+
+// Who chose the kernel, and for how many rows.
+std::string why(const Explanation& explanation, const Specialization& s) {
+  const std::string who = s.origin == Origin::record
+                              ? fmt::format("a tuning record of {}", explanation.choice.device)
+                              : fmt::format("the built-in rules for {} on {}", plan::describe(explanation.problem),
+                                            explanation.choice.arch.name());
+  return fmt::format("{}, for {}", who,
+                     for_any_number(s) ? "any number of rows" : fmt::format("at most {} rows", s.most_rows));
+}
+
+// How the threads cover the rows.
+std::string cover(const Specialization& s) {
+  const kernels::Config& config = s.config;
+  const int packets = config.elements / config.vector;
+  std::string text = plural(std::int64_t{config.threads} * config.cluster, "thread") + " a row";
+  if (config.cluster > 1) text += fmt::format(", in a cluster of {} blocks", config.cluster);
+  text += fmt::format(", each with {} of {}", plural(packets, "packet"), plural(config.vector, "element"));
+  if (!plan::reads_once(s.family)) text += " at a time";
+  if (config.packed) text += ", held as they are in memory";
+  const int rows = plan::rows_of_tile(s);
+  return text + fmt::format("; {} a {}", plural(rows, "row"), config.cluster > 1 ? "cluster" : "block");
+}
+
+std::string code(const ExplainedKernel& kernel) {
+  const jit::Resources& used = kernel.cubin.resources;
+  const std::string origin =
+      fmt::format("{} NVRTC {}", kernel.compiled ? "compiled now by" : "in the cache, by", kernel.cubin.compiler);
+  if (kernel.cubin.kind == jit::PayloadKind::ptx) {
+    return origin + ", as PTX: what it takes is known when the driver has compiled it";
+  }
+  const std::string local =
+      used.stack_bytes == 0 && used.spill_bytes == 0
+          ? "no local memory"
+          : fmt::format("local memory: {} bytes of stack, {} spilled", used.stack_bytes, used.spill_bytes);
+  return fmt::format("{}: {} a thread, {} bytes of shared memory a block, {}", origin,
+                     plural(used.registers, "register"),
+                     std::int64_t{kernel.specialization.config.shared} + used.shared_bytes, local);
+}
+
+std::int64_t in_flight(const ExplainedKernel& kernel) {
+  return kernel.occupancy->blocks * plan::bytes_held(kernel.specialization);
+}
+
+std::string occupancy(const ExplainedKernel& kernel, const Arch& arch) {
+  if (!kernel.occupancy) {
+    return kernel.cubin.kind == jit::PayloadKind::ptx ? "not known"
+                                                      : fmt::format("not known: no table of {}", arch.name());
+  }
+  return fmt::format("at most {}, {} a multiprocessor, bounded by {}: {} bytes in flight",
+                     plural(kernel.occupancy->blocks, "block"), plural(kernel.occupancy->warps, "warp"),
+                     plan::name_of(kernel.occupancy->bound), in_flight(kernel));
+}
+
+std::string heading(const ExplainedKernel& kernel) {
+  if (kernel.for_aligned && kernel.for_others) return "Any rows";
+  if (!kernel.for_aligned) return "Other rows";
+  const Specialization& s = kernel.specialization;
+  if (plan::is_strided(s.family)) return fmt::format("Rows in groups of {} side by side, aligned", s.config.vector);
+  return fmt::format("Rows that begin at multiples of {} elements", s.config.vector);
+}
+
+std::string to_text(const ExplainedKernel& kernel, const Explanation& explanation) {
+  std::string text = fmt::format("\n{}: {}\n", heading(kernel), plan::name_expression(kernel.specialization));
+  const auto line = [&](const char* name, const std::string& what) {
+    text += fmt::format("  {:<10} {}\n", name, what);
+  };
+  line("chosen by", why(explanation, kernel.specialization));
+  line("family",
+       fmt::format("{}: {}", plan::name_of(kernel.specialization.family), what_it_does(kernel.specialization.family)));
+  line("threads", cover(kernel.specialization));
+  line("code", code(kernel));
+  line("occupancy", occupancy(kernel, explanation.choice.arch));
+  if (kernel.blocks) line("grid", plural(*kernel.blocks, "block"));
+  return text;
+}
+
+ordered_json to_json(const ExplainedKernel& kernel, const Explanation& explanation) {
+  const Specialization& s = kernel.specialization;
+  ordered_json json{{"specialization", plan::name_expression(s)},
+                    {"aligned_rows", kernel.for_aligned},
+                    {"other_rows", kernel.for_others},
+                    {"chosen_by", s.origin == Origin::record ? "record" : "built_in"},
+                    {"why", why(explanation, s)},
+                    {"most_rows", nullptr},
+                    {"family", plan::name_of(s.family)},
+                    {"threads_a_row", s.config.threads * s.config.cluster},
+                    {"cluster", s.config.cluster},
+                    {"packets_a_thread", s.config.elements / s.config.vector},
+                    {"elements_a_packet", s.config.vector},
+                    {"rows_a_tile", plan::rows_of_tile(s)},
+                    {"compiled", kernel.compiled},
+                    {"nvrtc", kernel.cubin.compiler}};
+  if (!for_any_number(s)) json["most_rows"] = s.most_rows;
+  if (kernel.cubin.kind == jit::PayloadKind::cubin) {
+    const jit::Resources& used = kernel.cubin.resources;
+    json["registers"] = used.registers;
+    json["shared_bytes"] = std::int64_t{s.config.shared} + used.shared_bytes;
+    json["stack_bytes"] = used.stack_bytes;
+    json["spill_bytes"] = used.spill_bytes;
+  }
+  if (kernel.occupancy) {
+    json["occupancy"] = {{"blocks", kernel.occupancy->blocks},
+                         {"warps", kernel.occupancy->warps},
+                         {"bounded_by", plan::name_of(kernel.occupancy->bound)},
+                         {"bytes_in_flight", in_flight(kernel)}};
+  }
+  if (kernel.blocks) json["grid_blocks"] = *kernel.blocks;
+  if (!kernel.ptx.empty()) json["ptx"] = kernel.ptx;
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const Explanation& explanation) {
+  const Choice& choice = explanation.choice;
+  std::string text = fmt::format(
+      "{}, {}, for {}\n{} bytes to move: every element read once and written once\n",
+      plan::describe(explanation.problem), plural(explanation.rows, "row"),
+      choice.device.empty() ? choice.arch.name() : fmt::format("{} ({})", choice.device, choice.arch.name()),
+      explanation.bytes);
+  for (const ExplainedKernel& kernel : explanation.kernels) text += to_text(kernel, explanation);
+  for (const ExplainedKernel& kernel : explanation.kernels) {
+    if (kernel.ptx.empty()) continue;
+    text += fmt::format("\nPTX of {}:\n{}", plan::name_expression(kernel.specialization), kernel.ptx);
+  }
+  return text;
+}
+
+std::string to_json(const Explanation& explanation) {
+  ordered_json json{{"problem", plan::describe(explanation.problem)},
+                    {"cols", explanation.problem.cols},
+                    {"rows", explanation.rows},
+                    {"bytes", explanation.bytes},
+                    {"arch", explanation.choice.arch.name()},
+                    {"device", nullptr},
+                    {"kernels", ordered_json::array()}};
+  if (!explanation.choice.device.empty()) json["device"] = explanation.choice.device;
+  for (const ExplainedKernel& kernel : explanation.kernels) json["kernels"].push_back(to_json(kernel, explanation));
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace jitsoftmax::tools

@@ -1,0 +1,105 @@
+#include "explanation.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "api/autotune.hpp"
+#include "api/code.hpp"
+#include "cache/key.hpp"
+#include "cache/store.hpp"
+#include "cuda/device.hpp"
+#include "exit_code.hpp"
+#include "jit/source.hpp"
+#include "plan/launch.hpp"
+#include "plan/tuned.hpp"
+#include "tune/records.hpp"
+
+namespace jitsoftmax::tools {
+namespace {
+
+// The member of the bundle that runs for so many rows, at addresses and distances that are multiples of
+// every access, or of none but an element.
+std::size_t serving(const plan::Bundle& bundle, const Problem& problem, std::int64_t count, bool aligned) {
+  constexpr std::int64_t widest = 64;  // bytes, and elements: beyond any access
+  alignas(widest) std::array<std::byte, 2 * widest> memory{};
+  const std::int64_t step = aligned ? widest : 1;
+  Rows rows;
+  rows.count = count;
+  rows.in = memory.data() + (aligned ? 0 : size_of(problem.in));
+  rows.out = memory.data() + (aligned ? 0 : size_of(problem.out));
+  rows.in_stride = rows.out_stride = step;
+  if (problem.layout == Layout::strided) rows.inner = step;
+  return plan::select(bundle, rows);
+}
+
+std::int64_t bytes_moved(const Problem& problem, std::int64_t rows) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(rows, problem.cols, &bytes) ||
+      __builtin_mul_overflow(bytes, size_of(problem.in) + size_of(problem.out), &bytes)) {
+    throw Failure(exit_code::usage,
+                  fmt::format("{} rows of {} are more bytes than 64 bits can count", rows, plan::describe(problem)));
+  }
+  return bytes;
+}
+
+std::optional<plan::Occupancy> occupancy_of(const plan::Specialization& s, const jit::Cubin& cubin, const Arch& arch) {
+  const auto limits = plan::multiprocessor_limits(arch);
+  if (!limits || cubin.kind != jit::PayloadKind::cubin) return std::nullopt;
+  return plan::occupancy(s.config.threads * s.config.rows, static_cast<int>(cubin.resources.registers),
+                         std::int64_t{s.config.shared} + cubin.resources.shared_bytes, *limits);
+}
+
+std::optional<std::int64_t> blocks_of(const plan::Specialization& s, std::int64_t count) {
+  if (s.config.persistent) return std::nullopt;
+  Rows rows;
+  rows.count = count;
+  const plan::Geometry geometry = plan::geometry(s, rows, 1);
+  return std::int64_t{geometry.grid_x} * geometry.grid_y;
+}
+
+}  // namespace
+
+Choice choose_for(const Problem& problem, const Arch& arch) {
+  return {.arch = arch, .device = {}, .bundle = plan::choose(problem, arch)};
+}
+
+Choice choose_on(const Problem& problem, int ordinal, const Options& options) {
+  const cuda::PrimaryContext context(ordinal);
+  Choice choice = choose_for(problem, cuda::architecture(context.device()));
+  choice.device = cuda::device_name(context.device());
+  tune::Records records({.layers = options.cache_layers,
+                         .directory = cache::resolve_directory(options.cache_dir),
+                         .templates = cache::digest_of(jit::templates()).hex(),
+                         .log = options.log});
+  choice.bundle = plan::with_picks(choice.bundle, recorded_picks(records, problem, choice.bundle, context.device()));
+  return choice;
+}
+
+Explanation explain(const ShapeLine& shape, Choice choice, const Options& options, bool with_ptx) {
+  Explanation result{.problem = shape.problem, .rows = rows_of(shape)};
+  result.bytes = bytes_moved(result.problem, result.rows);
+  // For a GPU at hand as a launch would have it, else for exactly the architecture.
+  const Code::Purpose purpose = choice.device.empty() ? Code::Purpose::inspect : Code::Purpose::tuning;
+  Code code(options);
+  const std::size_t aligned = serving(choice.bundle, result.problem, result.rows, true);
+  const std::size_t others = serving(choice.bundle, result.problem, result.rows, false);
+  for (std::size_t member = 0; member < choice.bundle.size(); ++member) {
+    if (member != aligned && member != others) continue;
+    ExplainedKernel kernel{
+        .specialization = choice.bundle[member], .for_aligned = member == aligned, .for_others = member == others};
+    Code::Result found = code.get(kernel.specialization, choice.arch, purpose);
+    kernel.compiled = found.compiled;
+    kernel.cubin = std::move(found.cubin);
+    kernel.occupancy = occupancy_of(kernel.specialization, kernel.cubin, choice.arch);
+    kernel.blocks = blocks_of(kernel.specialization, result.rows);
+    if (with_ptx) kernel.ptx = code.compiler().ptx(jit::program(kernel.specialization, choice.arch));
+    result.kernels.push_back(std::move(kernel));
+  }
+  result.choice = std::move(choice);
+  return result;
+}
+
+}  // namespace jitsoftmax::tools
