@@ -12,6 +12,7 @@ using Action = std::function<int()>;
 // Each adds its subcommand, which sets `action` when it is on the command line.
 void add_autotune(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_cache(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
 void add_warmup(CLI::App& program, Action& action);
 

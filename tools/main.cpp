@@ -24,6 +24,7 @@ constexpr const char* examples = R"(Examples:
   jitsoftmax run x.npy -o y.npy --op log_softmax --scale 0.125 --device host
   jitsoftmax warmup --shapes shapes.txt --arch sm_80,sm_90     fills the cache; needs no GPU
   jitsoftmax autotune --shapes shapes.txt         finds the fastest kernels for this GPU
+  jitsoftmax cache list                           the kernels in the cache
 
 Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result.)";
 
@@ -43,6 +44,7 @@ int run_command_line(int argc, char** argv) {
   add_warmup(program, action);
   add_autotune(program, action);
   add_bench(program, action);
+  add_cache(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

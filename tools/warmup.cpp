@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cache.hpp"
 #include "cache/key.hpp"
 #include "cache/store.hpp"
 #include "commands.hpp"
@@ -21,6 +21,7 @@
 #include "options.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
+#include "print_json.hpp"
 #include "progress_line.hpp"
 #include "run_report.hpp"
 #include "shapes.hpp"
@@ -36,16 +37,6 @@ struct WarmupRequest {
   bool json = false;
   EngineOptions engine;
 };
-
-using Json = nlohmann::ordered_json;
-
-void print(const Json& json) {
-  std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n').c_str(), stdout);
-}
-
-std::string plural(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 // Counts what a warmup would do. Reads the cache, writes nothing and needs no NVRTC.
 int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs, const Options& options,

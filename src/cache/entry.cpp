@@ -145,7 +145,8 @@ std::variant<Description, Rejection> inspect(std::span<const char> bytes) {
   if (!std::ranges::equal(start, magic)) return Rejection{"is no cache entry"};
   Reader checksum(bytes.last(checksum_bytes));
   if (checksum.key() != digest_of(bytes.first(bytes.size() - checksum_bytes))) return Rejection{"has a wrong checksum"};
-  if (version != schema) return Rejection{"has schema " + std::to_string(version) + ", not " + std::to_string(schema)};
+  if (version != schema)
+    return Rejection{"has schema " + std::to_string(version) + ", not " + std::to_string(schema), true};
 
   // What follows cannot fail for a file that this library wrote; but a checksum proves no author.
   Description entry;

@@ -45,6 +45,7 @@ struct Description {
 // subject is the file.
 struct Rejection {
   std::string reason;
+  bool other_version = false;  // undamaged, but of a library with another schema
 };
 
 // Reads an entry without knowing its program. A Description passed every check that needs no

@@ -23,6 +23,7 @@
 
 #include "base/files.hpp"
 #include "cache/key.hpp"
+#include "cache/trust.hpp"
 #include "jit/cubin.hpp"
 #include "jit/source.hpp"
 
@@ -53,8 +54,6 @@ class Store {
   [[nodiscard]] const StoreOptions& options() const noexcept { return options_; }
 
  private:
-  enum class Standing : std::uint8_t { trusted, missing, refused, failed };
-
   std::optional<jit::Cubin> find_in(const std::string& directory, const Key& key, const jit::Program& program);
   bool publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
   Standing standing(const std::string& path, const std::string& directory);
@@ -85,5 +84,9 @@ class Store {
 
 // "ab/cdef....jsc" below a cache directory: sharded by the first two digits.
 [[nodiscard]] std::string entry_path(const std::string& directory, const Key& key);
+
+// Whether a name, without its directory, is that of a shard ("ab"), or of an entry in it ("cdef....jsc").
+[[nodiscard]] bool is_shard(std::string_view name) noexcept;
+[[nodiscard]] bool is_entry(std::string_view name) noexcept;
 
 }  // namespace jitsoftmax::cache
