@@ -1,6 +1,7 @@
 // Store: finds and publishes entries, and decides whom to believe.
 #include "cache/store.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -76,7 +77,18 @@ std::optional<jit::Cubin> Store::find_in(const std::string& directory, const Key
     reject(path, rejection->reason);
     return std::nullopt;
   }
+  if (directory == options_.directory) mark_used(path, file.info);
   return std::get<jit::Cubin>(std::move(parsed));
+}
+
+// Not each time: a launch that reads its kernels should not write. That it cannot be done, say on
+// read-only storage, is no fault: the entry only looks older than it is.
+void Store::mark_used(const std::string& path, const base::FileSystem::Info& info) {
+  constexpr std::chrono::hours at_most_once_in{1};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  if (now - std::chrono::seconds(info.modified) < at_most_once_in) return;
+  std::error_code ignored;
+  files_.touch(path, ignored);
 }
 
 bool Store::publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin) {

@@ -42,7 +42,8 @@ class Store {
   // its working directory.
   explicit Store(StoreOptions options, base::FileSystem& files = base::file_system());
 
-  // The first valid entry in the order of the directories, or nothing.
+  // The first valid entry in the order of the directories, or nothing. A hit in the writable directory
+  // makes the time of the file the time of its last use, to the hour.
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
@@ -55,6 +56,7 @@ class Store {
 
  private:
   std::optional<jit::Cubin> find_in(const std::string& directory, const Key& key, const jit::Program& program);
+  void mark_used(const std::string& path, const base::FileSystem::Info& info);
   bool publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
   Standing standing(const std::string& path, const std::string& directory);
   bool ready(const std::string& path);

@@ -2,11 +2,14 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
+#include "faulty_files.hpp"
 
 namespace {
 
@@ -360,4 +363,27 @@ TEST_CASE("reports are bounded") {
   CHECK(store.rejected() == 1000);
   CHECK(recorder.messages().size() == 257);
   CHECK(recorder.messages().back().find("not reported") != std::string::npos);
+}
+
+TEST_CASE("a hit in the writable directory renews the file's time, at most once an hour") {
+  using std::chrono::minutes;
+  const Scratch scratch;
+  filled(scratch / "layer");
+  filled(scratch / "own");
+  const auto age_after_hit = [&](const std::string& name, minutes age, base::FileSystem& files) {
+    const std::string path = entry_path(scratch / name, key);
+    fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+    Recorder recorder;
+    Store store({.layers = {scratch / "layer"}, .directory = scratch / "own", .log = recorder.log()}, files);
+    CHECK(store.find(key, program));
+    CHECK(recorder.messages().empty());
+    return std::chrono::round<minutes>(fs::file_time_type::clock::now() - fs::last_write_time(path)).count();
+  };
+  RealFiles real;
+  CHECK(age_after_hit("layer", minutes(90), real) == 90);  // a layer is never written to
+  fs::remove_all(scratch / "layer");
+  CHECK(age_after_hit("own", minutes(50), real) == 50);
+  CHECK(age_after_hit("own", minutes(70), real) == 0);
+  FaultyFiles read_only(Operation::touch, EROFS);
+  CHECK(age_after_hit("own", minutes(70), read_only) == 70);
 }
