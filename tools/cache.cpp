@@ -59,6 +59,17 @@ void add_cache(CLI::App& program, Action& action) {
   cache.require_subcommand(1);
   add(cache, action, request, "path", "The cache directories, and why each is used or refused", cache_path);
   add(cache, action, request, "list", "All kernels in them", cache_list);
+
+  CLI::App& verify =
+      add(cache, action, request, "verify",
+          "Reads and checks every entry, or all that a shapes file needs; deletes nothing", cache_verify);
+  CLI::Option* const shapes =
+      verify.add_option("--shapes", request->shapes, "Is there what these shapes need? (a file as for warmup)")
+          ->type_name("FILE");
+  CLI::Option* const archs =
+      verify.add_option("--arch", request->archs, "Their architectures, as sm_80,sm_90")->delimiter(',');
+  shapes->needs(archs);
+  archs->needs(shapes);
 }
 
 }  // namespace jitsoftmax::tools

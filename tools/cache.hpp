@@ -35,5 +35,6 @@ struct CacheDirectory {
 // Each returns the exit code.
 int cache_path(const CacheRequest& request);
 int cache_list(const CacheRequest& request);
+int cache_verify(const CacheRequest& request);
 
 }  // namespace jitsoftmax::tools

@@ -1,12 +1,14 @@
 // `jitsoftmax warmup`: compiles the kernels of a shapes file into the cache.
+#include "api/warmup.hpp"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,8 +21,6 @@
 #include "interrupt.hpp"
 #include "jit/source.hpp"
 #include "options.hpp"
-#include "plan/choice.hpp"
-#include "plan/launch.hpp"
 #include "print_json.hpp"
 #include "progress_line.hpp"
 #include "run_report.hpp"
@@ -42,19 +42,11 @@ struct WarmupRequest {
 int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs, const Options& options,
             const WarmupRequest& request) {
   cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
-  std::set<std::string> all;  // keys: problems share kernels
-  std::size_t missing = 0;
-  for (const Problem& problem : problems) {
-    plan::check(problem);
-    for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization :
-           plan::choose(problem, arch, options.variant, options.deterministic)) {
-        const jit::Program program = jit::program(specialization, arch);
-        const cache::Key key = cache::key_of(program, jit::templates());
-        if (all.insert(key.hex()).second && !store.find(key, program)) ++missing;
-      }
-    }
-  }
+  const std::vector<WarmupWork> all = list_work(options, problems, archs);
+  const auto missing = std::ranges::count_if(all, [&](const WarmupWork& work) {
+    const jit::Program program = jit::program(work.specialization, work.item.arch);
+    return !store.find(cache::key_of(program, jit::templates()), program);
+  });
   constexpr double seconds_each = 0.1;  // what NVRTC takes for a typical kernel
   const double cores = std::max(1U, std::thread::hardware_concurrency());
   const double jobs = request.jobs > 0 ? request.jobs : cores;

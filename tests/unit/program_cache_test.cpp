@@ -6,8 +6,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "api/warmup.hpp"
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
 #include "program.hpp"
@@ -26,6 +29,9 @@ struct Bench {
   jitsoftmax::testing::TemporaryDirectory directory;
   std::string cache = directory / "cache";
   std::string layer = directory / "layer";
+  std::string shapes = directory / "shapes of today.txt";
+
+  Bench() { write_file(shapes, "128 f32\n77 bf16->f32 32 log_softmax\n"); }
 
   Outcome run(std::vector<std::string> arguments, std::map<std::string, std::string> environment = {}) const {
     arguments.insert(arguments.begin(), "cache");
@@ -103,9 +109,98 @@ TEST_CASE("list has every readable entry of every directory, with what it is") {
   CHECK(read_file(damaged) == "damaged");
 }
 
+TEST_CASE("verify counts what is in order, names what is not, and changes nothing") {
+  const Bench bench;
+  Bench::put(bench.layer, 1);
+  const std::string path = Bench::put(bench.cache, 2);
+  const Outcome good = bench.run({"verify"});
+  CHECK(good.code == 0);
+  CHECK(good.out ==
+        "2 entries: 2 valid, 0 of another version, 0 damaged, 0 refused, 0 unreadable; nothing was changed\n");
+
+  std::string bytes = read_file(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  const auto check_bad = [&](const char* condition, const std::string& reason) {
+    const Outcome bad = bench.run({"verify"});
+    CHECK(bad.code == 1);
+    CHECK(mentions(bad.out, condition + (": " + path) + ": it " + reason));
+    const json counts = bench.run_json({"verify"}, 1);
+    CHECK(counts.at("valid") == 1);
+    CHECK(counts.at(condition) == 1);
+    REQUIRE(counts.at("faults").size() == 1);
+    CHECK(counts.at("faults")[0].at("path") == path);
+    CHECK(counts.at("faults")[0].at("condition") == condition);
+  };
+  SUBCASE("a flipped bit") {
+    write_file(path, bytes);
+    check_bad("damaged", "has a wrong checksum");
+    CHECK(read_file(path) == bytes);
+  }
+  SUBCASE("a truncated entry") {
+    fs::resize_file(path, bytes.size() - 1);
+    check_bad("damaged", "has a wrong checksum");
+    CHECK(fs::file_size(path) == bytes.size() - 1);
+  }
+  SUBCASE("something foreign under an entry's name") {
+    write_file(path, std::string(100, 'x'));
+    check_bad("damaged", "is no cache entry");
+  }
+  SUBCASE("a symbolic link") {
+    fs::rename(path, bench.directory / "target");
+    fs::create_symlink(bench.directory / "target", path);
+    check_bad("refused", "is a symbolic link");
+    CHECK(fs::is_symlink(path));
+  }
+  SUBCASE("an entry that others may write to") {
+    fs::permissions(path, fs::perms{0666});
+    check_bad("refused", "is writable by everybody");
+  }
+  SUBCASE("a directory that nobody looks into") {
+    fs::permissions(bench.cache, fs::perms{0777});
+    const Outcome bad = bench.run({"verify"});
+    CHECK(bad.code == 1);
+    CHECK(mentions(bad.out, "not looked into: " + bench.cache + ": it is writable by everybody"));
+  }
+}
+
+TEST_CASE("verify with shapes lists what is missing, and the command that adds it") {
+  const Bench bench;
+  std::vector<WarmupWork> needed;
+  for (const auto& [cols, in, op] : {std::tuple{128, DType::f32, Op::softmax}, {77, DType::bf16, Op::log_softmax}}) {
+    const Problem problem{.cols = cols, .in = in, .out = DType::f32, .op = op};
+    for (WarmupWork& work : list_work({}, {problem}, {Arch{8, 0}, Arch{9, 0}})) needed.push_back(std::move(work));
+  }
+  const std::vector<std::string> command{"verify", "--shapes", bench.shapes, "--arch", "sm_80,sm_90"};
+  const json nothing = bench.run_json(command, 1);
+  CHECK(nothing.at("specializations") == needed.size());
+  CHECK(nothing.at("missing").size() == needed.size());
+
+  // All but one, spread over layer and directory.
+  const auto put = [&](const WarmupWork& work, const std::string& where) {
+    const jit::Program program = jit::program(work.specialization, work.item.arch);
+    REQUIRE(cache::Store({.directory = where}).put(fixtures::key_of(program), program, sample_cubin()));
+    return cache::entry_path(where, fixtures::key_of(program));
+  };
+  for (std::size_t i = 1; i < needed.size(); ++i) put(needed[i], i % 2 == 0 ? bench.layer : bench.cache);
+  const std::string line =
+      "missing: " + needed[0].item.specialization + " for sm_80\n1 of " + std::to_string(needed.size()) +
+      " specializations missing; add them with: jitsoftmax warmup --shapes '" + bench.shapes + "' --arch sm_80,sm_90\n";
+  const Outcome one = bench.run(command);
+  CHECK(one.code == 1);
+  CHECK(one.out == line);
+
+  const std::string last = put(needed[0], bench.cache);
+  const Outcome all = bench.run(command);
+  CHECK(all.code == 0);
+  CHECK(mentions(all.out, "all " + std::to_string(needed.size()) + " are in "));
+  fs::resize_file(last, 100);  // there, but no load would take it
+  CHECK(bench.run(command).code == 1);
+  CHECK(fs::file_size(last) == 100);
+}
+
 TEST_CASE("a directory that is not there is empty and stays so") {
   const Bench bench;
-  for (const char* command : {"list"}) {
+  for (const char* command : {"list", "verify"}) {
     const Outcome outcome = bench.run({command});
     CHECK(outcome.code == 0);
     CHECK(mentions(outcome.out, "0 entries"));
@@ -116,7 +211,14 @@ TEST_CASE("a directory that is not there is empty and stays so") {
 TEST_CASE("a command line that makes no sense ends with 2") {
   const Bench bench;
   for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{}, {"burn"}, {"list", "--fast"}, {"path", "extra"}}) {
+       std::vector<std::vector<std::string>>{{},
+                                             {"burn"},
+                                             {"list", "--fast"},
+                                             {"path", "extra"},
+                                             {"verify", "--shapes", bench.shapes},
+                                             {"verify", "--arch", "sm_90"},
+                                             {"verify", "--shapes", bench.directory / "missing", "--arch", "sm_90"},
+                                             {"verify", "--shapes", bench.shapes, "--arch", "volta"}}) {
     const Outcome outcome = bench.run(arguments);
     CAPTURE(arguments.empty() ? "nothing" : arguments.back());
     CHECK(outcome.code == 2);
