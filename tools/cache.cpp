@@ -70,6 +70,20 @@ void add_cache(CLI::App& program, Action& action) {
       verify.add_option("--arch", request->archs, "Their architectures, as sm_80,sm_90")->delimiter(',');
   shapes->needs(archs);
   archs->needs(shapes);
+
+  CLI::App& prune = add(cache, action, request, "prune",
+                        "Removes entries of the writable directory, the least recently used first. Programs that are "
+                        "reading one are not disturbed; tuning records stay",
+                        cache_prune);
+  CLI::Option_group& what = *prune.add_option_group("What is removed");
+  what.add_option("--limit", request->limit, "As little as leaves no more than so many bytes, as 500000 or 64MB")
+      ->type_name("BYTES");
+  what.add_option("--older-than", request->older_than_days, "What was not used for so many days")
+      ->check(CLI::Range(0, 36500))
+      ->type_name("DAYS");
+  what.add_flag("--all", request->all, "Everything");
+  what.require_option(1);
+  prune.add_flag("--dry-run", request->dry_run, "Only say what would be removed");
 }
 
 }  // namespace jitsoftmax::tools

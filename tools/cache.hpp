@@ -18,6 +18,12 @@ struct CacheRequest {
   // verify
   std::string shapes;
   std::vector<std::string> archs;
+
+  // prune: one of the three
+  std::optional<std::string> limit;  // bytes
+  std::optional<std::int64_t> older_than_days;
+  bool all = false;
+  bool dry_run = false;
 };
 
 struct CacheDirectory {
@@ -36,5 +42,6 @@ struct CacheDirectory {
 int cache_path(const CacheRequest& request);
 int cache_list(const CacheRequest& request);
 int cache_verify(const CacheRequest& request);
+int cache_prune(const CacheRequest& request);
 
 }  // namespace jitsoftmax::tools

@@ -136,6 +136,10 @@ std::vector<char> serialize(const Key& key, const jit::Program& program, const j
   return std::move(out.bytes());
 }
 
+bool begins_as_entry(std::span<const char> bytes) noexcept {
+  return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), magic);
+}
+
 std::variant<Description, Rejection> inspect(std::span<const char> bytes) {
   if (bytes.empty()) return Rejection{"is empty"};
   Reader in(bytes.first(bytes.size() - std::min(bytes.size(), checksum_bytes)));

@@ -2,6 +2,7 @@
 // exit codes say whether that is in order.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -198,6 +199,56 @@ TEST_CASE("verify with shapes lists what is missing, and the command that adds i
   CHECK(fs::file_size(last) == 100);
 }
 
+TEST_CASE("prune removes entries of the writable directory only") {
+  const Bench bench;
+  const std::string in_layer = Bench::put(bench.layer, 1);
+  const std::string old_one = Bench::put(bench.cache, 2);
+  const std::string young = Bench::put(bench.cache, 3);
+  fs::last_write_time(old_one, fs::file_time_type::clock::now() - std::chrono::hours(49));
+  const auto size = fs::file_size(young);
+
+  CHECK(bench.run_json({"prune", "--older-than", "3"}).at("removed").empty());
+  const json planned = bench.run_json({"prune", "--older-than", "2", "--dry-run"});
+  REQUIRE(planned.at("removed").size() == 1);
+  CHECK(planned.at("removed")[0].at("path") == old_one);
+  CHECK(planned.at("kept") == 1);
+  CHECK(mentions(bench.run({"prune", "--older-than", "2", "--dry-run"}).out, "dry run: 1 entry ("));
+  CHECK(fs::exists(old_one));
+
+  const Outcome limited = bench.run({"prune", "--limit", std::to_string(size)});
+  CHECK(limited.code == 0);
+  CHECK(limited.out == "1 entry (" + std::to_string(size) + " bytes) and 0 abandoned temporaries removed; 1 entry (" +
+                           std::to_string(size) + " bytes) left in " + bench.cache + "\n");
+  CHECK_FALSE(fs::exists(old_one));
+  CHECK(fs::exists(young));
+  CHECK(bench.run({"prune", "--all"}).code == 0);
+  CHECK_FALSE(fs::exists(young));
+  CHECK(fs::exists(in_layer));
+}
+
+TEST_CASE("prune without a directory that may be written ends with 4 and removes nothing") {
+  const Bench bench;
+  const std::string path = Bench::put(bench.cache, 1);
+  const Outcome none = bench.run({"prune", "--all", "--cache-dir", ""});
+  CHECK(none.code == 4);
+  CHECK(mentions(none.err, "no writable cache directory"));
+  fs::permissions(bench.cache, fs::perms{0777});
+  const Outcome refused = bench.run({"prune", "--all"});
+  CHECK(refused.code == 4);
+  CHECK(mentions(refused.err, "writable by everybody"));
+  CHECK(fs::exists(path));
+}
+
+TEST_CASE("a shard that prune does not look into is named, and ends it with 1") {
+  const Bench bench;
+  const std::string path = Bench::put(bench.cache, 1);
+  fs::permissions(fs::path(path).parent_path(), fs::perms{0777});
+  const Outcome outcome = bench.run({"prune", "--all"});
+  CHECK(outcome.code == 1);
+  CHECK(mentions(outcome.err, "writable by everybody"));
+  CHECK(fs::exists(path));
+}
+
 TEST_CASE("a directory that is not there is empty and stays so") {
   const Bench bench;
   for (const char* command : {"list", "verify"}) {
@@ -205,6 +256,7 @@ TEST_CASE("a directory that is not there is empty and stays so") {
     CHECK(outcome.code == 0);
     CHECK(mentions(outcome.out, "0 entries"));
   }
+  CHECK(bench.run({"prune", "--all"}).code == 0);
   CHECK_FALSE(fs::exists(bench.cache));
 }
 
@@ -215,6 +267,12 @@ TEST_CASE("a command line that makes no sense ends with 2") {
                                              {"burn"},
                                              {"list", "--fast"},
                                              {"path", "extra"},
+                                             {"prune"},
+                                             {"prune", "--dry-run"},
+                                             {"prune", "--all", "--limit", "5"},
+                                             {"prune", "--limit", "some"},
+                                             {"prune", "--limit", "-1"},
+                                             {"prune", "--older-than", "-1"},
                                              {"verify", "--shapes", bench.shapes},
                                              {"verify", "--arch", "sm_90"},
                                              {"verify", "--shapes", bench.directory / "missing", "--arch", "sm_90"},
