@@ -1,6 +1,7 @@
 #include "cache/prune.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -79,6 +80,19 @@ class Pruning {
 Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now,
              base::FileSystem& files) {
   return Pruning(mode, files).run(directory, keep, now);
+}
+
+void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files) {
+  std::int64_t total = 0;
+  for (const std::string& path : walk(directory, files).entries) {
+    std::error_code error;
+    const auto info = files.file_info(path, error);
+    if (!error) total += info.size;
+  }
+  if (total <= bytes) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  (void)prune(directory, {.bytes = bytes}, PruneMode::remove,
+              std::chrono::duration_cast<std::chrono::seconds>(now).count(), files);
 }
 
 }  // namespace jitsoftmax::cache

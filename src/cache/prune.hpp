@@ -49,4 +49,8 @@ enum class PruneMode : std::uint8_t { remove, pretend };
 [[nodiscard]] Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now,
                            base::FileSystem& files = base::file_system());
 
+// prune() down to so many bytes, if there are more. Looks at no content as long as there are not; what
+// cannot be removed stays, and is tried again next time.
+void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files = base::file_system());
+
 }  // namespace jitsoftmax::cache

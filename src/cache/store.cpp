@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "cache/entry.hpp"
+#include "cache/prune.hpp"
 
 namespace jitsoftmax::cache {
 namespace {
@@ -55,7 +56,9 @@ std::optional<jit::Cubin> Store::find(const Key& key, const jit::Program& progra
 bool Store::put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept {
   try {
     if (options_.directory.empty() || write_failed_.load(std::memory_order_relaxed)) return false;
-    return publish(key, program, cubin);
+    const bool published = publish(key, program, cubin);
+    if (published && options_.limit) shrink(options_.directory, *options_.limit, files_);
+    return published;
   } catch (...) {
     return false;
   }

@@ -33,6 +33,7 @@ struct StoreOptions {
   std::vector<std::string> layers = {};  // read-only
   std::string directory = {};            // writable; empty: none
   Log log = {};
+  std::optional<std::int64_t> limit = {};  // bytes of entries in the writable directory; none: any number
 };
 
 // Threads: all functions may be called at once.
@@ -47,7 +48,8 @@ class Store {
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
-  // Replaces what was there. It is not read back: a network file system may not show it yet.
+  // Replaces what was there, and applies the limit, which may take away this very entry. It is not read back: a network
+  // file system may not show it yet.
   bool put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept;
 
   // Look-ups and writes that met something damaged or untrusted, each counted.

@@ -260,6 +260,14 @@ TEST_CASE("a directory that is not there is empty and stays so") {
   CHECK_FALSE(fs::exists(bench.cache));
 }
 
+TEST_CASE("a limit in the environment that is no size ends with 2") {
+  const Bench bench;
+  CHECK(bench.run({"list"}, {{"JITSOFTMAX_CACHE_LIMIT", "much"}}).code == 2);
+  CHECK(mentions(bench.run({"list"}, {{"JITSOFTMAX_CACHE_LIMIT", "-1"}}).err, "JITSOFTMAX_CACHE_LIMIT is '-1'"));
+  for (const char* limit : {"none", "0", "64MB"})
+    CHECK(bench.run({"list"}, {{"JITSOFTMAX_CACHE_LIMIT", limit}}).code == 0);
+}
+
 TEST_CASE("a command line that makes no sense ends with 2") {
   const Bench bench;
   for (const std::vector<std::string>& arguments :
