@@ -14,6 +14,7 @@ void add_autotune(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_doctor(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
+void add_cache(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
 void add_warmup(CLI::App& program, Action& action);
 

@@ -26,6 +26,7 @@ constexpr const char* examples = R"(Examples:
   jitsoftmax autotune --shapes shapes.txt         finds the fastest kernels for this GPU
   jitsoftmax doctor                               what is found here, and what to do about what is missing
   jitsoftmax explain 4096 f32                     which kernel that is, and what it takes
+  jitsoftmax cache list                           the kernels in the cache
 
 Exit codes: 0 done, 1 some items failed, 2 usage, 3 no NVRTC, 4 cache unusable, 5 no GPU, 6 wrong result or too slow.)";
 
@@ -47,6 +48,7 @@ int run_command_line(int argc, char** argv) {
   add_bench(program, action);
   add_doctor(program, action);
   add_explain(program, action);
+  add_cache(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

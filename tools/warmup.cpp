@@ -1,17 +1,19 @@
 // `jitsoftmax warmup`: compiles the kernels of a shapes file into the cache.
+#include "api/warmup.hpp"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cache.hpp"
 #include "cache/key.hpp"
 #include "cache/store.hpp"
 #include "commands.hpp"
@@ -19,8 +21,7 @@
 #include "interrupt.hpp"
 #include "jit/source.hpp"
 #include "options.hpp"
-#include "plan/choice.hpp"
-#include "plan/launch.hpp"
+#include "print_json.hpp"
 #include "progress_line.hpp"
 #include "run_report.hpp"
 #include "shapes.hpp"
@@ -37,33 +38,15 @@ struct WarmupRequest {
   EngineOptions engine;
 };
 
-using Json = nlohmann::ordered_json;
-
-void print(const Json& json) {
-  std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n').c_str(), stdout);
-}
-
-std::string plural(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Counts what a warmup would do. Reads the cache, writes nothing and needs no NVRTC.
 int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs, const Options& options,
             const WarmupRequest& request) {
   cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
-  std::set<std::string> all;  // keys: problems share kernels
-  std::size_t missing = 0;
-  for (const Problem& problem : problems) {
-    plan::check(problem);
-    for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization :
-           plan::choose(problem, arch, options.variant, options.deterministic)) {
-        const jit::Program program = jit::program(specialization, arch);
-        const cache::Key key = cache::key_of(program, jit::templates());
-        if (all.insert(key.hex()).second && !store.find(key, program)) ++missing;
-      }
-    }
-  }
+  const std::vector<WarmupWork> all = list_work(options, problems, archs);
+  const auto missing = std::ranges::count_if(all, [&](const WarmupWork& work) {
+    const jit::Program program = jit::program(work.specialization, work.item.arch);
+    return !store.find(cache::key_of(program, jit::templates()), program);
+  });
   constexpr double seconds_each = 0.1;  // what NVRTC takes for a typical kernel
   const double cores = std::max(1U, std::thread::hardware_concurrency());
   const double jobs = request.jobs > 0 ? request.jobs : cores;

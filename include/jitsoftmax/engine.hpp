@@ -111,13 +111,17 @@ struct JITSOFTMAX_API Options {
   std::optional<std::string> cache_dir;
   // Read-only directories that are looked up before it, in this order.
   std::vector<std::string> cache_layers;
+  // The most bytes that its kernels may take; unset: any number. After a write the least recently used
+  // are removed, as few as it takes; a kernel larger than the limit is not kept.
+  std::optional<std::int64_t> cache_limit;
 
   std::string nvrtc;  // path of libnvrtc; empty: the usual places
   Log log;            // none: silent
 
   // Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
-  // JITSOFTMAX_CACHE_LAYERS (colon-separated) and JITSOFTMAX_NVRTC. The environment is read here
-  // and at no other time. Throws invalid_argument for a value that cannot be understood.
+  // JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none) and
+  // JITSOFTMAX_NVRTC. The environment is read here and at no other time. Throws invalid_argument for a
+  // value that cannot be understood.
   static Options from_environment();
 };
 

@@ -13,7 +13,8 @@ Code::Code(const Options& options)
     : on_miss_(options.on_miss),
       store_({.layers = options.cache_layers,
               .directory = cache::resolve_directory(options.cache_dir),
-              .log = options.log}),
+              .log = options.log,
+              .limit = options.cache_limit}),
       compiler_(options.nvrtc, options.log) {
   if (!options.cache_dir && store_.options().directory.empty()) {
     base::report(

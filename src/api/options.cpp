@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "base/environment.hpp"
+#include "base/size.hpp"
 
 namespace jitsoftmax {
 namespace {
@@ -11,6 +12,13 @@ OnMiss parse_on_miss(const std::string& name) {
   if (name == "compile") return OnMiss::compile;
   if (name == "fail") return OnMiss::fail;
   throw Error(ErrorCode::invalid_argument, "JITSOFTMAX_ON_MISS is '" + name + "'; known: compile, fail");
+}
+
+std::optional<std::int64_t> parse_limit(const std::string& text) {
+  if (text == "none") return std::nullopt;
+  if (const auto bytes = base::parse_size(text)) return bytes;
+  throw Error(ErrorCode::invalid_argument,
+              "JITSOFTMAX_CACHE_LIMIT is '" + text + "'; write bytes, as 500000 or 64MB, or none");
 }
 
 std::vector<std::string> split_paths(const std::string& list) {
@@ -43,6 +51,7 @@ Options Options::from_environment() {
   if (const auto value = environment("JITSOFTMAX_DEVICE")) options.device = Device::parse(*value);
   if (const auto value = environment("JITSOFTMAX_ON_MISS")) options.on_miss = parse_on_miss(*value);
   if (const auto value = environment("JITSOFTMAX_CACHE_LAYERS")) options.cache_layers = split_paths(*value);
+  if (const auto value = environment("JITSOFTMAX_CACHE_LIMIT")) options.cache_limit = parse_limit(*value);
   if (const auto value = environment("JITSOFTMAX_NVRTC")) options.nvrtc = *value;
   options.cache_dir = environment("JITSOFTMAX_CACHE_DIR");
   return options;

@@ -16,40 +16,12 @@
 namespace jitsoftmax {
 namespace {
 
-struct Work {
-  plan::Specialization specialization;
-  WarmupItem item;
-};
-
-std::vector<Work> list_work(const Options& engine, const std::vector<Problem>& problems,
-                            const std::vector<Arch>& archs) {
-  std::vector<Work> work;
-  std::set<std::pair<std::string, std::string>> seen;
-  for (const Problem& problem : problems) {
-    plan::check(problem);
-    if (problem.cols == 0) continue;
-    for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization :
-           plan::choose(problem, arch, engine.variant, engine.deterministic)) {
-        std::string name = plan::name_expression(specialization);
-        if (!seen.emplace(name, arch.name()).second) continue;
-        WarmupItem item;
-        item.problem = problem;
-        item.arch = arch;
-        item.specialization = std::move(name);
-        work.push_back({specialization, std::move(item)});
-      }
-    }
-  }
-  return work;
-}
-
 // Errors that concern every item alike: there is no point in going on.
 bool is_fatal(ErrorCode code) noexcept { return code == ErrorCode::no_compiler || code == ErrorCode::io_error; }
 
 class WarmUp {
  public:
-  WarmUp(Code& code, std::vector<Work>& work, const WarmupOptions& options)
+  WarmUp(Code& code, std::vector<WarmupWork>& work, const WarmupOptions& options)
       : code_(code), work_(work), options_(options) {}
 
   void run() {
@@ -79,7 +51,7 @@ class WarmUp {
     }
   }
 
-  void make(Work& work) {
+  void make(WarmupWork& work) {
     const auto start = std::chrono::steady_clock::now();
     try {
       const bool compiled = code_.get(work.specialization, work.item.arch, Code::Purpose::warmup).compiled;
@@ -99,7 +71,7 @@ class WarmUp {
   }
 
   Code& code_;
-  std::vector<Work>& work_;
+  std::vector<WarmupWork>& work_;
   const WarmupOptions& options_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stop_{false};
@@ -110,19 +82,42 @@ class WarmUp {
 
 }  // namespace
 
+std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Problem>& problems,
+                                  const std::vector<Arch>& archs) {
+  std::vector<WarmupWork> work;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Problem& problem : problems) {
+    plan::check(problem);
+    if (problem.cols == 0) continue;
+    for (const Arch& arch : archs) {
+      for (const plan::Specialization& specialization :
+           plan::choose(problem, arch, engine.variant, engine.deterministic)) {
+        std::string name = plan::name_expression(specialization);
+        if (!seen.emplace(name, arch.name()).second) continue;
+        WarmupItem item;
+        item.problem = problem;
+        item.arch = arch;
+        item.specialization = std::move(name);
+        work.push_back({specialization, std::move(item)});
+      }
+    }
+  }
+  return work;
+}
+
 WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
                      const std::vector<Arch>& archs, const WarmupOptions& options) {
   if (code.store().options().directory.empty()) {
     throw Error(ErrorCode::io_error,
                 "nowhere to put compiled kernels: no cache directory; set JITSOFTMAX_CACHE_DIR or HOME");
   }
-  std::vector<Work> work = list_work(engine, problems, archs);
-  for (Work& w : work) w.item.error = "not reached";
+  std::vector<WarmupWork> work = list_work(engine, problems, archs);
+  for (WarmupWork& w : work) w.item.error = "not reached";
   WarmUp(code, work, options).run();
 
   WarmupReport report;
   report.items.reserve(work.size());
-  for (Work& w : work) {
+  for (WarmupWork& w : work) {
     if (w.item.outcome != WarmupOutcome::failed) w.item.error.clear();
     report.items.push_back(std::move(w.item));
   }

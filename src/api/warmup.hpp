@@ -8,6 +8,17 @@
 
 namespace jitsoftmax {
 
+// One kernel to make.
+struct WarmupWork {
+  plan::Specialization specialization;
+  WarmupItem item;
+};
+
+// Every kernel that the problems need on the architectures, each once; problems share kernels. Throws
+// invalid_argument for a problem that makes no sense.
+[[nodiscard]] std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Problem>& problems,
+                                                const std::vector<Arch>& archs);
+
 // As Engine::warmup.
 [[nodiscard]] WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
                                    const std::vector<Arch>& archs, const WarmupOptions& options);

@@ -1,13 +1,16 @@
 // FileSystem over POSIX calls.
 #include "base/files.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 namespace jitsoftmax::base {
@@ -34,6 +37,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   [[nodiscard]] int get() const noexcept { return number_; }
+  void release() noexcept { number_ = -1; }  // to whoever closes it now
 
   // Network file systems report a failed write here at the latest. EINTR is none: the descriptor
   // is closed and what was written has been fsynced.
@@ -45,6 +49,9 @@ class Descriptor {
   int number_;
 };
 
+constexpr std::string_view temporary_prefix = ".tmp-";
+constexpr std::size_t temporary_digits = 16;
+
 // lstat and mkdir would follow a symbolic link that is spelled with a slash at its end.
 std::string without_trailing_slashes(const std::string& path) {
   const std::size_t last = path.find_last_not_of('/');
@@ -52,7 +59,7 @@ std::string without_trailing_slashes(const std::string& path) {
 }
 
 FileSystem::Info info_of(const struct stat& status) {
-  return {.mode = status.st_mode, .owner = status.st_uid, .size = status.st_size};
+  return {.mode = status.st_mode, .owner = status.st_uid, .size = status.st_size, .modified = status.st_mtime};
 }
 
 // mkdir of the last directory first: its parents are touched only where they are missing, since
@@ -138,6 +145,57 @@ class PosixFiles final : public FileSystem {
     return info_of(status);
   }
 
+  Info file_info(const std::string& path, std::error_code& error) override {
+    error.clear();
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) {
+      error = last_error();
+    } else if (S_ISLNK(status.st_mode)) {
+      error = error_of(ELOOP);
+    } else if (!S_ISREG(status.st_mode)) {
+      error = error_of(EINVAL);
+    }
+    return info_of(status);
+  }
+
+  std::vector<std::string> list(const std::string& directory, std::error_code& error) override {
+    error.clear();
+    Descriptor opened(
+        uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
+    if (opened.get() < 0) {
+      error = last_error();
+      return {};
+    }
+    struct Close {
+      void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+    };
+    const std::unique_ptr<DIR, Close> stream(::fdopendir(opened.get()));
+    if (!stream) {
+      error = last_error();
+      return {};
+    }
+    opened.release();  // the stream closes it
+
+    std::vector<std::string> names;
+    errno = 0;                                              // the only way to tell an error from the end
+    while (const dirent* item = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of its own
+      const std::string_view name = item->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+    if (errno != 0) {
+      error = last_error();
+      return {};
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  void touch(const std::string& path, std::error_code& error) override {
+    error.clear();
+    if (::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0) error = last_error();
+  }
+
   void create_directories(const std::string& path, std::error_code& error) override {
     error.clear();
     make_directory(without_trailing_slashes(path), error);
@@ -151,9 +209,9 @@ class PosixFiles final : public FileSystem {
       error = last_error();
       return {};
     }
-    char name[32];
-    std::snprintf(name, sizeof name, "/.tmp-%016llx", static_cast<unsigned long long>(random));
-    std::string path = directory + name;
+    char digits[temporary_digits + 1];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(random));
+    std::string path = directory + '/' + std::string(temporary_prefix) + digits;
 
     Descriptor file(uninterrupted(
         [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600); }));
@@ -186,6 +244,11 @@ class PosixFiles final : public FileSystem {
 };
 
 }  // namespace
+
+bool is_temporary(std::string_view name) noexcept {
+  return name.size() == temporary_prefix.size() + temporary_digits && name.starts_with(temporary_prefix) &&
+         name.find_first_not_of("0123456789abcdef", temporary_prefix.size()) == std::string_view::npos;
+}
 
 FileSystem& file_system() noexcept {
   static PosixFiles files;

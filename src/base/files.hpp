@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -20,6 +21,7 @@ class FileSystem {
     std::uint32_t mode = 0;  // st_mode
     std::uint32_t owner = 0;
     std::int64_t size = 0;
+    std::int64_t modified = 0;  // seconds since 1970
   };
 
   // The whole of a regular file, and the facts of the file that was opened (so that trust is
@@ -30,6 +32,13 @@ class FileSystem {
   // The facts of a directory itself (ELOOP for a symbolic link, ENOTDIR for anything else).
   virtual Info directory_info(const std::string& path, std::error_code& error) = 0;
 
+  // The facts of a regular file itself, without opening it (ELOOP for a symbolic link, EINVAL for
+  // anything else).
+  virtual Info file_info(const std::string& path, std::error_code& error) = 0;
+
+  // The names in a directory, sorted, without "." and "..".
+  virtual std::vector<std::string> list(const std::string& directory, std::error_code& error) = 0;
+
   // Creates the directory and its missing parents with mode 0700; an existing one is no error.
   virtual void create_directories(const std::string& path, std::error_code& error) = 0;
 
@@ -38,9 +47,15 @@ class FileSystem {
   virtual std::string write_temporary(const std::string& directory, std::span<const char> bytes,
                                       std::error_code& error) = 0;
 
+  // Makes now the time when the file was modified; a symbolic link is not followed.
+  virtual void touch(const std::string& path, std::error_code& error) = 0;
+
   virtual void rename(const std::string& from, const std::string& to, std::error_code& error) = 0;
   virtual void remove(const std::string& path, std::error_code& error) = 0;
 };
+
+// Whether a file of this name, without its directory, is one that write_temporary() made.
+[[nodiscard]] bool is_temporary(std::string_view name) noexcept;
 
 // The real one. Stateless.
 [[nodiscard]] FileSystem& file_system() noexcept;

@@ -136,6 +136,10 @@ std::vector<char> serialize(const Key& key, const jit::Program& program, const j
   return std::move(out.bytes());
 }
 
+bool begins_as_entry(std::span<const char> bytes) noexcept {
+  return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), magic);
+}
+
 std::variant<Description, Rejection> inspect(std::span<const char> bytes) {
   if (bytes.empty()) return Rejection{"is empty"};
   Reader in(bytes.first(bytes.size() - std::min(bytes.size(), checksum_bytes)));
@@ -145,7 +149,8 @@ std::variant<Description, Rejection> inspect(std::span<const char> bytes) {
   if (!std::ranges::equal(start, magic)) return Rejection{"is no cache entry"};
   Reader checksum(bytes.last(checksum_bytes));
   if (checksum.key() != digest_of(bytes.first(bytes.size() - checksum_bytes))) return Rejection{"has a wrong checksum"};
-  if (version != schema) return Rejection{"has schema " + std::to_string(version) + ", not " + std::to_string(schema)};
+  if (version != schema)
+    return Rejection{"has schema " + std::to_string(version) + ", not " + std::to_string(schema), true};
 
   // What follows cannot fail for a file that this library wrote; but a checksum proves no author.
   Description entry;

@@ -33,6 +33,9 @@ inline constexpr std::int64_t max_entry_bytes = std::int64_t{64} << 20;
 // The file's bytes.
 [[nodiscard]] std::vector<char> serialize(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
 
+// Whether it is an entry of this library, of whichever version and however damaged behind its magic.
+[[nodiscard]] bool begins_as_entry(std::span<const char> bytes) noexcept;
+
 // What an entry says about itself.
 struct Description {
   Key key;
@@ -45,6 +48,7 @@ struct Description {
 // subject is the file.
 struct Rejection {
   std::string reason;
+  bool other_version = false;  // undamaged, but of a library with another schema
 };
 
 // Reads an entry without knowing its program. A Description passed every check that needs no

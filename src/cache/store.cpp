@@ -1,6 +1,7 @@
 // Store: finds and publishes entries, and decides whom to believe.
 #include "cache/store.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -9,7 +10,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "cache/entry.hpp"
-#include "cache/trust.hpp"
+#include "cache/prune.hpp"
 
 namespace jitsoftmax::cache {
 namespace {
@@ -17,8 +18,16 @@ namespace {
 // A long-lived process on broken storage must neither flood the log nor grow.
 constexpr std::size_t max_reports = 256;
 
+constexpr std::size_t key_digits = 32;
+constexpr std::size_t shard_digits = 2;
+constexpr std::string_view suffix = ".jsc";
+
+bool is_hex(std::string_view text, std::size_t digits) noexcept {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string shard_path(const std::string& directory, const Key& key) {
-  return directory + '/' + key.hex().substr(0, 2);
+  return directory + '/' + key.hex().substr(0, shard_digits);
 }
 
 std::string absolute(const std::string& path) {
@@ -47,7 +56,9 @@ std::optional<jit::Cubin> Store::find(const Key& key, const jit::Program& progra
 bool Store::put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept {
   try {
     if (options_.directory.empty() || write_failed_.load(std::memory_order_relaxed)) return false;
-    return publish(key, program, cubin);
+    const bool published = publish(key, program, cubin);
+    if (published && options_.limit) shrink(options_.directory, *options_.limit, files_);
+    return published;
   } catch (...) {
     return false;
   }
@@ -58,28 +69,29 @@ std::optional<jit::Cubin> Store::find_in(const std::string& directory, const Key
   if (standing(shard_path(directory, key), directory) != Standing::trusted) return std::nullopt;
 
   const std::string path = entry_path(directory, key);
-  base::FileSystem::Info info;
-  std::error_code error;
-  const std::vector<char> bytes = files_.read(path, max_entry_bytes, info, error);
-  if (error == std::errc::no_such_file_or_directory) return std::nullopt;
-  if (const auto reason = misplaced(error); !reason.empty()) {
-    reject(path, reason);
-    return std::nullopt;
-  }
-  if (error) {
-    report_failure("read entries in", directory, error, "their kernels are compiled again");
-    return std::nullopt;
-  }
-  if (const std::string reason = distrust(info); !reason.empty()) {
-    reject(path, reason);
-    return std::nullopt;
-  }
-  auto parsed = parse(bytes, key, program);
+  const TrustedFile file = read_trusted(path, max_entry_bytes, files_);
+  const Verdict& verdict = file.verdict;
+  if (verdict.standing == Standing::refused) reject(path, verdict.reason);
+  if (verdict.standing == Standing::failed)
+    report_failure("read entries in", directory, verdict.error, "their kernels are compiled again");
+  if (verdict.standing != Standing::trusted) return std::nullopt;
+  auto parsed = parse(file.bytes, key, program);
   if (const auto* rejection = std::get_if<Rejection>(&parsed)) {
     reject(path, rejection->reason);
     return std::nullopt;
   }
+  if (directory == options_.directory) mark_used(path, file.info);
   return std::get<jit::Cubin>(std::move(parsed));
+}
+
+// Not each time: a launch that reads its kernels should not write. That it cannot be done, say on
+// read-only storage, is no fault: the entry only looks older than it is.
+void Store::mark_used(const std::string& path, const base::FileSystem::Info& info) {
+  constexpr std::chrono::hours at_most_once_in{1};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  if (now - std::chrono::seconds(info.modified) < at_most_once_in) return;
+  std::error_code ignored;
+  files_.touch(path, ignored);
 }
 
 bool Store::publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin) {
@@ -119,23 +131,12 @@ bool Store::publish(const Key& key, const jit::Program& program, const jit::Cubi
 }
 
 // Of a cache directory, or of a shard in it. Reports whatever is neither trusted nor just missing.
-Store::Standing Store::standing(const std::string& path, const std::string& directory) {
-  std::error_code error;
-  const auto info = files_.directory_info(path, error);
-  if (error == std::errc::no_such_file_or_directory) return Standing::missing;
-  if (const auto reason = misplaced(error); !reason.empty()) {
-    reject(path, reason);
-    return Standing::refused;
-  }
-  if (error) {
-    report_failure("use", directory, error, "kernels are compiled again and kept in memory only");
-    return Standing::failed;
-  }
-  if (const std::string reason = distrust(info); !reason.empty()) {
-    reject(path, reason);
-    return Standing::refused;
-  }
-  return Standing::trusted;
+Standing Store::standing(const std::string& path, const std::string& directory) {
+  const Verdict verdict = directory_verdict(path, files_);
+  if (verdict.standing == Standing::refused) reject(path, verdict.reason);
+  if (verdict.standing == Standing::failed)
+    report_failure("use", directory, verdict.error, "kernels are compiled again and kept in memory only");
+  return verdict.standing;
 }
 
 // There, created if need be, and trusted. A directory that is refused is asked about again next
@@ -198,7 +199,13 @@ std::string resolve_directory(const std::optional<std::string>& option) {
 }
 
 std::string entry_path(const std::string& directory, const Key& key) {
-  return shard_path(directory, key) + '/' + key.hex().substr(2) + ".jsc";
+  return shard_path(directory, key) + '/' + key.hex().substr(shard_digits) + std::string(suffix);
+}
+
+bool is_shard(std::string_view name) noexcept { return is_hex(name, shard_digits); }
+
+bool is_entry(std::string_view name) noexcept {
+  return name.ends_with(suffix) && is_hex(name.substr(0, name.size() - suffix.size()), key_digits - shard_digits);
 }
 
 }  // namespace jitsoftmax::cache

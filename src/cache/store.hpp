@@ -23,6 +23,7 @@
 
 #include "base/files.hpp"
 #include "cache/key.hpp"
+#include "cache/trust.hpp"
 #include "jit/cubin.hpp"
 #include "jit/source.hpp"
 
@@ -32,6 +33,7 @@ struct StoreOptions {
   std::vector<std::string> layers = {};  // read-only
   std::string directory = {};            // writable; empty: none
   Log log = {};
+  std::optional<std::int64_t> limit = {};  // bytes of entries in the writable directory; none: any number
 };
 
 // Threads: all functions may be called at once.
@@ -41,11 +43,13 @@ class Store {
   // its working directory.
   explicit Store(StoreOptions options, base::FileSystem& files = base::file_system());
 
-  // The first valid entry in the order of the directories, or nothing.
+  // The first valid entry in the order of the directories, or nothing. A hit in the writable directory
+  // makes the time of the file the time of its last use, to the hour.
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
-  // Replaces what was there. It is not read back: a network file system may not show it yet.
+  // Replaces what was there, and applies the limit, which may take away this very entry. It is not read back: a network
+  // file system may not show it yet.
   bool put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept;
 
   // Look-ups and writes that met something damaged or untrusted, each counted.
@@ -53,9 +57,8 @@ class Store {
   [[nodiscard]] const StoreOptions& options() const noexcept { return options_; }
 
  private:
-  enum class Standing : std::uint8_t { trusted, missing, refused, failed };
-
   std::optional<jit::Cubin> find_in(const std::string& directory, const Key& key, const jit::Program& program);
+  void mark_used(const std::string& path, const base::FileSystem::Info& info);
   bool publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
   Standing standing(const std::string& path, const std::string& directory);
   bool ready(const std::string& path);
@@ -85,5 +88,9 @@ class Store {
 
 // "ab/cdef....jsc" below a cache directory: sharded by the first two digits.
 [[nodiscard]] std::string entry_path(const std::string& directory, const Key& key);
+
+// Whether a name, without its directory, is that of a shard ("ab"), or of an entry in it ("cdef....jsc").
+[[nodiscard]] bool is_shard(std::string_view name) noexcept;
+[[nodiscard]] bool is_entry(std::string_view name) noexcept;
 
 }  // namespace jitsoftmax::cache

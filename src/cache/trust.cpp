@@ -3,7 +3,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace jitsoftmax::cache {
+namespace {
+
+Verdict verdict_of(const base::FileSystem::Info& info, const std::error_code& error) {
+  if (error == std::errc::no_such_file_or_directory) return {.standing = Standing::missing};
+  if (const auto reason = misplaced(error); !reason.empty())
+    return {.standing = Standing::refused, .reason = std::string(reason)};
+  if (error) return {.standing = Standing::failed, .reason = "cannot be read: " + error.message(), .error = error};
+  if (std::string reason = distrust(info); !reason.empty())
+    return {.standing = Standing::refused, .reason = std::move(reason)};
+  return {};
+}
+
+}  // namespace
 
 std::string distrust(const base::FileSystem::Info& info) {
   if (info.owner != ::geteuid() && info.owner != 0)
@@ -19,6 +34,21 @@ std::string_view misplaced(const std::error_code& error) {
   if (error == std::errc::invalid_argument) return not_a_file;
   if (error == std::errc::file_too_large) return "is larger than an entry can be";
   return {};
+}
+
+Verdict directory_verdict(const std::string& path, base::FileSystem& files) {
+  std::error_code error;
+  const auto info = files.directory_info(path, error);
+  return verdict_of(info, error);
+}
+
+TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files) {
+  TrustedFile file;
+  std::error_code error;
+  file.bytes = files.read(path, limit, file.info, error);
+  file.verdict = verdict_of(file.info, error);
+  if (file.verdict.standing != Standing::trusted) file.bytes.clear();
+  return file;
 }
 
 }  // namespace jitsoftmax::cache

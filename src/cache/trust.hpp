@@ -1,9 +1,11 @@
 // Trust: whether somebody else could have written a file or a directory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/files.hpp"
 
@@ -16,5 +18,25 @@ constexpr std::string_view not_a_file = "is no regular file, and is not removed"
 
 // What sits at a path is not what belongs there, as told by FileSystem's error; empty: an I/O error.
 [[nodiscard]] std::string_view misplaced(const std::error_code& error);
+
+enum class Standing : std::uint8_t { trusted, missing, refused, failed };
+
+struct Verdict {
+  Standing standing = Standing::trusted;
+  std::string reason = {};     // refused or failed: why, as a clause whose subject is the path
+  std::error_code error = {};  // failed: an I/O error, which says nothing about what is there
+};
+
+// Of a cache directory, or of a shard in it.
+[[nodiscard]] Verdict directory_verdict(const std::string& path, base::FileSystem& files);
+
+struct TrustedFile {
+  Verdict verdict;
+  base::FileSystem::Info info;
+  std::vector<char> bytes;  // empty unless trusted
+};
+
+// The whole of a file, if nobody else could have written it. No larger one than `limit` is trusted.
+[[nodiscard]] TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files);
 
 }  // namespace jitsoftmax::cache

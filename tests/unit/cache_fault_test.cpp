@@ -9,60 +9,18 @@
 
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
+#include "faulty_files.hpp"
 
 namespace {
 
 using namespace fixtures;  // NOLINT(google-build-using-namespace)
-using base::FileSystem;
 using cache::Key;
 using cache::Store;
 
-enum class Operation { read, directory_info, create_directories, write_temporary, rename, remove };
 constexpr Operation operations[] = {
     Operation::read,   Operation::directory_info, Operation::create_directories, Operation::write_temporary,
     Operation::rename, Operation::remove};
 constexpr int errors[] = {EACCES, EROFS, ENOSPC, EIO, ESTALE, EBUSY, EXDEV, ENOENT};
-
-// The real file system, of which one operation fails; `error` 0: no memory.
-class FaultyFiles final : public FileSystem {
- public:
-  FaultyFiles(Operation operation, int error) : operation_(operation), error_(error) {}
-
-  std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
-    if (fails(Operation::read, error)) return {};
-    return real_.read(path, limit, info, error);
-  }
-  Info directory_info(const std::string& path, std::error_code& error) override {
-    if (fails(Operation::directory_info, error)) return {};
-    return real_.directory_info(path, error);
-  }
-  void create_directories(const std::string& path, std::error_code& error) override {
-    if (!fails(Operation::create_directories, error)) real_.create_directories(path, error);
-  }
-  std::string write_temporary(const std::string& directory, std::span<const char> bytes,
-                              std::error_code& error) override {
-    if (fails(Operation::write_temporary, error)) return {};
-    return real_.write_temporary(directory, bytes, error);
-  }
-  void rename(const std::string& from, const std::string& to, std::error_code& error) override {
-    if (!fails(Operation::rename, error)) real_.rename(from, to, error);
-  }
-  void remove(const std::string& path, std::error_code& error) override {
-    if (!fails(Operation::remove, error)) real_.remove(path, error);
-  }
-
- private:
-  bool fails(Operation operation, std::error_code& error) const {
-    if (operation != operation_) return false;
-    if (error_ == 0) throw std::bad_alloc();
-    error.assign(error_, std::generic_category());
-    return true;
-  }
-
-  Operation operation_;
-  int error_;
-  FileSystem& real_ = base::file_system();
-};
 
 std::size_t temporaries_below(const std::string& directory) {
   std::size_t count = 0;
@@ -129,30 +87,13 @@ TEST_CASE("a fault in a layer does not hide what is behind it") {
   REQUIRE(Store({.directory = scratch / "layer"}).put(key, program, sample_cubin()));
   REQUIRE(Store({.directory = scratch / "own"}).put(key, program, sample_cubin()));
   // Fails for the layer only.
-  class BrokenLayer final : public FileSystem {
+  class BrokenLayer final : public RealFiles {
    public:
     std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
-      if (path.find("/layer/") == std::string::npos) return real_.read(path, limit, info, error);
+      if (path.find("/layer/") == std::string::npos) return RealFiles::read(path, limit, info, error);
       error.assign(ESTALE, std::generic_category());
       return {};
     }
-    Info directory_info(const std::string& path, std::error_code& error) override {
-      return real_.directory_info(path, error);
-    }
-    void create_directories(const std::string& path, std::error_code& error) override {
-      real_.create_directories(path, error);
-    }
-    std::string write_temporary(const std::string& directory, std::span<const char> bytes,
-                                std::error_code& error) override {
-      return real_.write_temporary(directory, bytes, error);
-    }
-    void rename(const std::string& from, const std::string& to, std::error_code& error) override {
-      real_.rename(from, to, error);
-    }
-    void remove(const std::string& path, std::error_code& error) override { real_.remove(path, error); }
-
-   private:
-    FileSystem& real_ = base::file_system();
   } files;
   Recorder recorder;
   Store store({.layers = {scratch / "layer"}, .directory = scratch / "own", .log = recorder.log()}, files);

@@ -2,11 +2,14 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
+#include "faulty_files.hpp"
 
 namespace {
 
@@ -360,4 +363,70 @@ TEST_CASE("reports are bounded") {
   CHECK(store.rejected() == 1000);
   CHECK(recorder.messages().size() == 257);
   CHECK(recorder.messages().back().find("not reported") != std::string::npos);
+}
+
+TEST_CASE("a hit in the writable directory renews the file's time, at most once an hour") {
+  using std::chrono::minutes;
+  const Scratch scratch;
+  filled(scratch / "layer");
+  filled(scratch / "own");
+  const auto age_after_hit = [&](const std::string& name, minutes age, base::FileSystem& files) {
+    const std::string path = entry_path(scratch / name, key);
+    fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+    Recorder recorder;
+    Store store({.layers = {scratch / "layer"}, .directory = scratch / "own", .log = recorder.log()}, files);
+    CHECK(store.find(key, program));
+    CHECK(recorder.messages().empty());
+    return std::chrono::round<minutes>(fs::file_time_type::clock::now() - fs::last_write_time(path)).count();
+  };
+  RealFiles real;
+  CHECK(age_after_hit("layer", minutes(90), real) == 90);  // a layer is never written to
+  fs::remove_all(scratch / "layer");
+  CHECK(age_after_hit("own", minutes(50), real) == 50);
+  CHECK(age_after_hit("own", minutes(70), real) == 0);
+  FaultyFiles read_only(Operation::touch, EROFS);
+  CHECK(age_after_hit("own", minutes(70), read_only) == 70);
+}
+
+TEST_CASE("a limit is kept after each write by removing the least recently used; none looks at nothing") {
+  const Scratch scratch;
+  const auto path = [&](int i) { return entry_path(scratch / "cache", fixtures::key_of(sample_program(100 + i))); };
+  const auto put = [&](int i, std::optional<std::int64_t> limit, base::FileSystem& files) {
+    Recorder recorder;
+    Store store({.directory = scratch / "cache", .log = recorder.log(), .limit = limit}, files);
+    CHECK(store.put(fixtures::key_of(sample_program(100 + i)), sample_program(100 + i), cubin));
+    CHECK(recorder.messages().empty());
+  };
+  class Listed final : public RealFiles {
+   public:
+    std::vector<std::string> list(const std::string& directory, std::error_code& error) override {
+      ++count;
+      return RealFiles::list(directory, error);
+    }
+    int count = 0;
+  } files;
+  const auto left = [&] {
+    std::string result;
+    for (int i = 0; i < 5; ++i)
+      if (fs::exists(path(i))) result += std::to_string(i);
+    return result;
+  };
+  for (int i = 0; i < 3; ++i) {
+    put(i, std::nullopt, files);
+    fs::last_write_time(path(i), fs::file_time_type::clock::now() - std::chrono::hours(10 - i));
+  }
+  CHECK(files.count == 0);
+  const auto size = static_cast<std::int64_t>(fs::file_size(path(0)));
+  put(3, 4 * size, files);
+  CHECK(left() == "0123");
+  CHECK(Store({.directory = scratch / "cache"}).find(fixtures::key_of(sample_program(100)), sample_program(100)));
+  put(4, 4 * size, files);  // 1 goes, since 0 has just been used
+  CHECK(left() == "0234");
+  FaultyFiles stuck(Operation::remove, EACCES);
+  put(1, 4 * size, stuck);
+  CHECK(left() == "01234");
+  put(1, 2 * size, files);
+  CHECK(left().size() == 2);
+  put(1, 0, files);
+  CHECK(left().empty());
 }

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <string_view>
 
 #include "cache_fixtures.hpp"
 
@@ -145,4 +147,60 @@ TEST_CASE("a write that fails in the middle leaves no file") {
           return path.empty() ? 0 : 3;
         }) == 0);
   CHECK(fixtures::files_below(scratch.path()).empty());
+}
+
+TEST_CASE("a list has the names of a directory and follows no link") {
+  const fixtures::Scratch scratch;
+  fs::create_directory(scratch / "directory");
+  for (const char* name : {"directory/b", "directory/.a", "directory/c"}) std::ofstream(scratch / name) << "x";
+  fs::create_directory_symlink(scratch / "directory", scratch / "link");
+  std::error_code error;
+  CHECK(file_system().list(scratch / "directory", error) == std::vector<std::string>{".a", "b", "c"});
+  CHECK_FALSE(error);
+  for (const char* name : {"link", "directory/b", "missing"}) {
+    CAPTURE(name);
+    CHECK(file_system().list(scratch / name, error).empty());
+    CHECK(error);
+  }
+  CHECK(error == std::errc::no_such_file_or_directory);
+}
+
+TEST_CASE("the facts of a file are its own, and a touch changes its time alone") {
+  const fixtures::Scratch scratch;
+  const std::string path = scratch / "file";
+  std::ofstream(path) << "content";
+  fs::create_symlink(path, scratch / "link");
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(48);
+  fs::last_write_time(path, long_ago);
+  std::error_code error;
+  const FileSystem::Info before = file_system().file_info(path, error);
+  REQUIRE_FALSE(error);
+  CHECK(before.size == 7);
+  CHECK(before.owner == ::geteuid());
+
+  file_system().touch(scratch / "link", error);
+  CHECK(file_system().file_info(path, error).modified == before.modified);
+  file_system().touch(path, error);
+  CHECK_FALSE(error);
+  const FileSystem::Info after = file_system().file_info(path, error);
+  CHECK(after.modified - before.modified >= 48 * 3600 - 5);
+  CHECK(after.modified - before.modified <= 48 * 3600 + 60);
+  CHECK(after.size == 7);
+
+  (void)file_system().file_info(scratch / "link", error);
+  CHECK(error == std::errc::too_many_symbolic_link_levels);
+  (void)file_system().file_info(scratch.path(), error);
+  CHECK(error == std::errc::invalid_argument);
+  file_system().touch(scratch / "missing", error);
+  CHECK(error == std::errc::no_such_file_or_directory);
+}
+
+TEST_CASE("a temporary is known by its name") {
+  const fixtures::Scratch scratch;
+  std::error_code error;
+  const std::string path = file_system().write_temporary(scratch.path(), std::string_view("x"), error);
+  REQUIRE_FALSE(error);
+  CHECK(jitsoftmax::base::is_temporary(fs::path(path).filename().string()));
+  for (const char* name : {"", ".tmp-", ".tmp-0123456789abcde", ".tmp-0123456789abcdeX", "tmp-0123456789abcdef0"})
+    CHECK_FALSE(jitsoftmax::base::is_temporary(name));
 }

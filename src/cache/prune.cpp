@@ -1,0 +1,98 @@
+#include "cache/prune.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "cache/entry.hpp"
+#include "cache/trust.hpp"
+
+namespace jitsoftmax::cache {
+namespace {
+
+class Pruning {
+ public:
+  Pruning(PruneMode mode, base::FileSystem& files) : mode_(mode), files_(files) {}
+
+  Pruned run(const std::string& directory, const Keep& keep, std::int64_t now) {
+    Contents contents = walk(directory, files_);
+    result_.faults = std::move(contents.faults);
+    for (const std::string& path : contents.temporaries) remove_temporary(path, now);
+    std::vector<Entry> entries = entries_at(contents.entries);
+    std::ranges::sort(entries, {}, [](const Entry& entry) { return std::tie(entry.used, entry.path); });
+    result_.kept = entries.size();
+    for (const Entry& entry : entries) result_.kept_bytes += entry.bytes;
+    for (const Entry& entry : entries) {
+      if (entry.used >= keep.used_since && result_.kept_bytes <= keep.bytes) break;
+      remove_entry(entry);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // They are read for it: a name proves nothing, and what is not an entry must not count as one.
+  std::vector<Entry> entries_at(const std::vector<std::string>& paths) {
+    std::vector<Entry> entries;
+    for (const std::string& path : paths) {
+      TrustedFile file = read_trusted(path, max_entry_bytes, files_);
+      if (file.verdict.standing == Standing::trusted && begins_as_entry(file.bytes)) {
+        entries.push_back({path, file.info.size, file.info.modified});
+      } else if (file.verdict.standing == Standing::failed) {
+        result_.faults.push_back({path, std::move(file.verdict.reason)});
+      }
+    }
+    return entries;
+  }
+
+  void remove_temporary(const std::string& path, std::int64_t now) {
+    std::error_code error;
+    const auto info = files_.file_info(path, error);
+    if (error || !distrust(info).empty() || now - info.modified <= abandoned_seconds) return;
+    if (remove(path)) result_.temporaries.push_back(path);
+  }
+
+  void remove_entry(const Entry& entry) {
+    if (!remove(entry.path)) return;
+    --result_.kept;
+    result_.kept_bytes -= entry.bytes;
+    result_.removed.push_back(entry);
+  }
+
+  // True: it is gone, or would be.
+  bool remove(const std::string& path) {
+    if (mode_ == PruneMode::pretend) return true;
+    std::error_code error;
+    files_.remove(path, error);
+    if (!error || error == std::errc::no_such_file_or_directory) return true;
+    result_.faults.push_back({path, "cannot be removed: " + error.message()});
+    return false;
+  }
+
+  PruneMode mode_;
+  base::FileSystem& files_;
+  Pruned result_;
+};
+
+}  // namespace
+
+Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now,
+             base::FileSystem& files) {
+  return Pruning(mode, files).run(directory, keep, now);
+}
+
+void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files) {
+  std::int64_t total = 0;
+  for (const std::string& path : walk(directory, files).entries) {
+    std::error_code error;
+    const auto info = files.file_info(path, error);
+    if (!error) total += info.size;
+  }
+  if (total <= bytes) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  (void)prune(directory, {.bytes = bytes}, PruneMode::remove,
+              std::chrono::duration_cast<std::chrono::seconds>(now).count(), files);
+}
+
+}  // namespace jitsoftmax::cache

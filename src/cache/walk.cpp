@@ -1,0 +1,42 @@
+#include "cache/walk.hpp"
+
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "cache/store.hpp"
+#include "cache/trust.hpp"
+
+namespace jitsoftmax::cache {
+namespace {
+
+// The names in a directory that is trusted; else none, and a fault unless it is just not there.
+std::vector<std::string> names_in(const std::string& path, base::FileSystem& files, std::vector<Fault>& faults) {
+  Verdict verdict = directory_verdict(path, files);
+  if (verdict.standing == Standing::trusted) {
+    std::error_code error;
+    std::vector<std::string> names = files.list(path, error);
+    if (!error) return names;
+    if (error == std::errc::no_such_file_or_directory) return {};
+    verdict.reason = "cannot be listed: " + error.message();
+  }
+  if (verdict.standing != Standing::missing) faults.push_back({path, std::move(verdict.reason)});
+  return {};
+}
+
+}  // namespace
+
+Contents walk(const std::string& directory, base::FileSystem& files) {
+  Contents contents;
+  for (const std::string& shard : names_in(directory, files, contents.faults)) {
+    if (!is_shard(shard)) continue;
+    const std::string path = directory + '/' + shard;
+    for (const std::string& name : names_in(path, files, contents.faults)) {
+      if (is_entry(name)) contents.entries.push_back(path + '/' + name);
+      if (base::is_temporary(name)) contents.temporaries.push_back(path + '/' + name);
+    }
+  }
+  return contents;
+}
+
+}  // namespace jitsoftmax::cache

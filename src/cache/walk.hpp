@@ -1,0 +1,27 @@
+// Walk: which files of a cache directory are the cache's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+
+namespace jitsoftmax::cache {
+
+struct Fault {
+  std::string path;
+  std::string reason;  // a clause whose subject is the path
+};
+
+// Paths, sorted. By name alone: a file that is called as an entry may be anything.
+struct Contents {
+  std::vector<std::string> entries;
+  std::vector<std::string> temporaries;  // of writers at work, or killed
+  std::vector<Fault> faults;             // the directory or shards that are refused or cannot be listed
+};
+
+// Looks into shards only: tuning records, and what others keep in the directory, are not seen. A
+// directory that is not there is empty.
+[[nodiscard]] Contents walk(const std::string& directory, base::FileSystem& files = base::file_system());
+
+}  // namespace jitsoftmax::cache
