@@ -23,8 +23,9 @@
 namespace jitsoftmax::tools {
 namespace {
 
-constexpr std::string_view known_settings[] = {"JITSOFTMAX_CACHE_DIR", "JITSOFTMAX_CACHE_LAYERS", "JITSOFTMAX_DEVICE",
-                                               "JITSOFTMAX_LOG",       "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS"};
+constexpr std::string_view known_settings[] = {
+    "JITSOFTMAX_CACHE_DIR", "JITSOFTMAX_CACHE_LAYERS", "JITSOFTMAX_CACHE_LIMIT", "JITSOFTMAX_DEVICE",
+    "JITSOFTMAX_LOG",       "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS"};
 
 // Why a value is not taken, as its reader says it where that has words for it.
 std::string complaint_about(const Setting& setting) {
@@ -32,7 +33,8 @@ std::string complaint_about(const Setting& setting) {
   if (setting.name == "JITSOFTMAX_LOG" && !is_log_level(setting.value)) return "is no log level";
   try {
     if (setting.name == "JITSOFTMAX_DEVICE") (void)Device::parse(setting.value);
-    if (setting.name == "JITSOFTMAX_ON_MISS") (void)Options::from_environment();
+    if (setting.name == "JITSOFTMAX_ON_MISS" || setting.name == "JITSOFTMAX_CACHE_LIMIT")
+      (void)Options::from_environment();
   } catch (const Error& error) {
     return error.what();
   }
