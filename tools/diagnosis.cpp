@@ -67,7 +67,7 @@ jit::Program empty_kernel(const Arch& arch) {
 }  // namespace
 
 bool Diagnosis::can_cache() const noexcept {
-  return std::ranges::any_of(cache, [](const CacheDirectory& directory) {
+  return std::ranges::any_of(cache, [](const ExaminedDirectory& directory) {
     return directory.access == Access::writable && directory.refused.empty() && directory.unwritable.empty();
   });
 }

@@ -48,7 +48,7 @@ struct NvrtcFacts {
 
 enum class Access : std::uint8_t { layer, writable };
 
-struct CacheDirectory {
+struct ExaminedDirectory {
   std::string path;
   Access access = Access::layer;
   bool exists = false;
@@ -65,8 +65,8 @@ struct Diagnosis {
   std::vector<Setting> settings;  // JITSOFTMAX_*, by name
   DriverFacts driver;
   NvrtcFacts nvrtc;
-  std::vector<CacheDirectory> cache;  // in the order of look-up
-  std::string cpu;                    // instruction set of the loops
+  std::vector<ExaminedDirectory> cache;  // in the order of look-up
+  std::string cpu;                       // instruction set of the loops
 
   [[nodiscard]] bool can_compile() const noexcept { return nvrtc.works(); }
   [[nodiscard]] bool can_launch() const noexcept { return !driver.gpus.empty(); }
@@ -82,7 +82,7 @@ struct Diagnosis {
 // The trial is for `device`, else sm_90, else the newest that this NVRTC knows.
 [[nodiscard]] NvrtcFacts examine_nvrtc(const std::string& path, const std::optional<Arch>& device);
 // Creates nothing; writes one temporary file into a writable directory that is there, and removes it.
-[[nodiscard]] CacheDirectory examine_directory(const std::string& path, Access access);
+[[nodiscard]] ExaminedDirectory examine_directory(const std::string& path, Access access);
 
 // All of it. `cache_dir`: as Options::cache_dir, over the environment's.
 [[nodiscard]] Diagnosis diagnose(const std::optional<std::string>& cache_dir);

@@ -29,11 +29,11 @@ std::string refusal(const std::string& path, bool& exists) {
   return cache::distrust(info);
 }
 
-void distrust(CacheDirectory& directory, const std::string& path, const std::string& reason) {
+void distrust(ExaminedDirectory& directory, const std::string& path, const std::string& reason) {
   if (directory.distrusted++ == 0) directory.first_distrust = path + " " + reason;
 }
 
-void count_entry(CacheDirectory& directory, const fs::path& path, const std::string& shard_refused) {
+void count_entry(ExaminedDirectory& directory, const fs::path& path, const std::string& shard_refused) {
   struct stat facts = {};
   if (::lstat(path.c_str(), &facts) != 0) return;  // evicted meanwhile
   ++directory.entries;
@@ -48,7 +48,7 @@ void count_entry(CacheDirectory& directory, const fs::path& path, const std::str
 }
 
 // Entries are in shards that two digits name; nothing is opened.
-void count_entries(CacheDirectory& directory) {
+void count_entries(ExaminedDirectory& directory) {
   std::error_code error;
   for (fs::directory_iterator shard(directory.path, error), end; !error && shard != end; shard.increment(error)) {
     if (shard->path().filename().string().size() != 2) continue;
@@ -64,7 +64,7 @@ void count_entries(CacheDirectory& directory) {
 }
 
 // Why nothing can be written there; empty: it can.
-std::string write_fault(const CacheDirectory& directory) {
+std::string write_fault(const ExaminedDirectory& directory) {
   if (directory.exists) {
     std::error_code error;
     const std::string temporary = base::file_system().write_temporary(directory.path, std::string_view("x"), error);
@@ -81,8 +81,8 @@ std::string write_fault(const CacheDirectory& directory) {
 
 }  // namespace
 
-CacheDirectory examine_directory(const std::string& path, Access access) {
-  CacheDirectory found{.path = path, .access = access};
+ExaminedDirectory examine_directory(const std::string& path, Access access) {
+  ExaminedDirectory found{.path = path, .access = access};
   found.refused = refusal(path, found.exists);
   if (!found.refused.empty()) return found;
   if (found.exists) {

@@ -78,7 +78,7 @@ void add_nvrtc(std::vector<Finding>& all, const NvrtcFacts& nvrtc, const DriverF
   }
 }
 
-void add_directory(std::vector<Finding>& all, const CacheDirectory& directory) {
+void add_directory(std::vector<Finding>& all, const ExaminedDirectory& directory) {
   const std::string what = fmt::format("cache, {} {}: ", name_of(directory.access), directory.path);
   if (!directory.refused.empty()) {
     all.push_back({Health::warn, what + "refused: it " + directory.refused});
@@ -110,9 +110,9 @@ void add_directory(std::vector<Finding>& all, const CacheDirectory& directory) {
   }
 }
 
-void add_cache(std::vector<Finding>& all, const std::vector<CacheDirectory>& cache) {
+void add_cache(std::vector<Finding>& all, const std::vector<ExaminedDirectory>& cache) {
   bool writable = false;
-  for (const CacheDirectory& directory : cache) {
+  for (const ExaminedDirectory& directory : cache) {
     add_directory(all, directory);
     writable = writable || directory.access == Access::writable;
   }
@@ -123,10 +123,10 @@ void add_cache(std::vector<Finding>& all, const std::vector<CacheDirectory>& cac
   }
 }
 
-void add_records(std::vector<Finding>& all, const std::vector<CacheDirectory>& cache) {
+void add_records(std::vector<Finding>& all, const std::vector<ExaminedDirectory>& cache) {
   std::map<std::pair<std::string, int>, std::uint64_t> used;
   std::vector<Finding> ignored;
-  for (const CacheDirectory& directory : cache) {
+  for (const ExaminedDirectory& directory : cache) {
     for (const tune::RecordFile& record : directory.records) {
       if (record.ignored.empty()) {
         ++used[{record.origin.device, record.origin.driver_major}];
@@ -199,7 +199,7 @@ Json json_of(const NvrtcFacts& nvrtc) {
   return json;
 }
 
-Json json_of(const CacheDirectory& directory) {
+Json json_of(const ExaminedDirectory& directory) {
   Json records = Json::array();
   for (const tune::RecordFile& record : directory.records) {
     Json json{{"path", record.path}, {"used", record.ignored.empty()}};
@@ -264,7 +264,7 @@ std::string to_json(const Diagnosis& diagnosis) {
     lines.push_back({{"health", name_of(health)}, {"text", text}});
   }
   Json cache = Json::array();
-  for (const CacheDirectory& directory : diagnosis.cache) cache.push_back(json_of(directory));
+  for (const ExaminedDirectory& directory : diagnosis.cache) cache.push_back(json_of(directory));
   Json environment = Json::object();
   for (const Setting& setting : diagnosis.settings) environment[setting.name] = setting.value;
   const Json json{{"version", JITSOFTMAX_VERSION},
