@@ -98,7 +98,14 @@ std::vector<NamedKernel> runtime_kernels(const Problem& problem, bool determinis
   if (problem.layout == Layout::strided) {
     Variant generic;
     generic.name = "generic";
-    return {runtime(problem, "generic", generic, deterministic), runtime(problem, "built-in", {}, deterministic)};
+    std::vector<NamedKernel> kernels{runtime(problem, "generic", generic, deterministic),
+                                     runtime(problem, "built-in", {}, deterministic)};
+    // Wide accesses, which tuning may choose.
+    if (!deterministic && problem.cols <= longest_runtime_row) {
+      kernels.push_back(runtime(problem, "wide tiles", by_hand("strided_registers", 16, 2), deterministic));
+      kernels.push_back(runtime(problem, "wide tiles, two reads", by_hand("strided", 4, 2), deterministic));
+    }
+    return kernels;
   }
   const int vector = plan::widest_vector(problem);
   std::vector<NamedKernel> kernels;
