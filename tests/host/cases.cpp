@@ -100,10 +100,13 @@ std::vector<NamedKernel> runtime_kernels(const Problem& problem, bool determinis
     generic.name = "generic";
     std::vector<NamedKernel> kernels{runtime(problem, "generic", generic, deterministic),
                                      runtime(problem, "built-in", {}, deterministic)};
-    // Wide accesses, which tuning may choose.
+    // Wide accesses, which tuning may choose: tiles of a block, and of a cluster.
     if (!deterministic && problem.cols <= longest_runtime_row) {
-      kernels.push_back(runtime(problem, "wide tiles", by_hand("strided_registers", 16, 2), deterministic));
       kernels.push_back(runtime(problem, "wide tiles, two reads", by_hand("strided", 4, 2), deterministic));
+      Variant cluster = by_hand("strided_registers", 16, 4);
+      if (plan::widest_vector(problem) < 4) cluster.vector = 2;
+      cluster.cluster = 2;
+      kernels.push_back(runtime(problem, "wide tiles, cluster", cluster, deterministic));
     }
     return kernels;
   }
