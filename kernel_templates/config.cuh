@@ -48,17 +48,26 @@ constexpr int power_of_two(int at_least) {
 constexpr int round_up(int bytes, int to) { return (bytes + to - 1) / to * to; }
 
 // Shared memory for merging partials (max, sum), two values of `accumulator_bytes` each: one of every
-// warp, unless a row fits in a warp; then, where blocks share a row, one of every block, and the barrier that
-// counts their arrival.
+// warp, unless a row fits in a warp; then, where blocks share a row, what all of them send to each other, and the
+// barrier that counts its arrival.
 constexpr int barrier_bytes = 8;
-constexpr int warp_partials(const Config& config) {
-  return config.threads > warp_size || config.cluster > 1 ? config.rows * (config.threads / warp_size) : 0;
+// Partials that a block sends: those of its warps, or, where these are many, what they have merged.
+constexpr int sent_partials(const Config& config) {
+  constexpr int most = 8;
+  const int warps = config.threads / warp_size;
+  return warps <= most ? warps : 1;
 }
-constexpr int block_partials_at(const Config& config, int accumulator_bytes) {
+constexpr int warp_partials(const Config& config) {
+  return config.threads > warp_size && (config.cluster == 1 || sent_partials(config) == 1)
+             ? config.rows * (config.threads / warp_size)
+             : 0;
+}
+constexpr int cluster_partials(const Config& config) { return config.cluster * sent_partials(config); }
+constexpr int cluster_partials_at(const Config& config, int accumulator_bytes) {
   return warp_partials(config) * 2 * accumulator_bytes;
 }
 constexpr int merge_barrier_at(const Config& config, int accumulator_bytes) {
-  return block_partials_at(config, accumulator_bytes) + config.cluster * 2 * accumulator_bytes;
+  return cluster_partials_at(config, accumulator_bytes) + cluster_partials(config) * 2 * accumulator_bytes;
 }
 constexpr int merge_bytes(const Config& config, int accumulator_bytes) {
   return config.cluster > 1 ? merge_barrier_at(config, accumulator_bytes) + barrier_bytes

@@ -339,20 +339,26 @@ void store_wide(T* to, const Packet<T, width>& packet) {
 }
 
 // Makes the compiler forget what it has computed from the packet, so that it computes it again
-// instead of keeping it in registers.
-template <class T, int width>
+// instead of keeping it in registers. The assembler as well forgets, for what it cannot know: that the index of
+// a block or thread in a dimension that launches do not use is 0. Each `turn`, 0 or 1, takes another one: twice the
+// same would cancel.
+template <int turn, class T, int width>
 void forget_derived(Packet<T, width>& packet) {
 #if defined(__CUDACC__)
+  static_assert(turn == 0 || turn == 1);
   if constexpr (sizeof(packet) % 4 == 0) {
     auto* words = reinterpret_cast<unsigned*>(&packet);
-    for (unsigned i = 0; i < sizeof(packet) / 4; ++i) asm volatile("" : "+r"(words[i]));
+    const unsigned zero = turn == 0 ? blockIdx.z : threadIdx.z;
+    for (unsigned i = 0; i < sizeof(packet) / 4; ++i) {
+      asm volatile("xor.b32 %0, %0, %1;" : "+r"(words[i]) : "r"(zero));
+    }
   }
 #else
   static_cast<void>(packet);
 #endif
 }
 
-// The same of a number.
+// The same of a number, of the compiler only.
 inline void forget_derived(long long& value) {
 #if defined(__CUDACC__)
   asm volatile("" : "+l"(value));

@@ -25,6 +25,7 @@ void softmax_with_one_read(const Arguments& arguments) {
   const Real scale = arguments.scale;
 
   Held body(group, in + cover.head, cover, scale);
+  group.prepare_to_merge();
   typename Group::Edges edges;
   group.load_edges(edges, in, cover, scale);
 

@@ -78,13 +78,20 @@ struct Exponential<float> {
   static float of(float x) { return scaled_exponential<24>(x); }
 };
 
+// The sum of elements none of which is larger than max.
+template <class Exp, class Real, int count>
+Real sum_of_terms(const Real (&x)[count], Real max) {
+  const Real zero = anchor(max);
+  Real terms[count];
+  for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - zero);
+  return tree_sum<count>(terms);
+}
+
 // A partial and some elements more.
 template <class Exp, class Real, int count>
 Partial<Real> add_terms(const Partial<Real>& part, const Real (&x)[count]) {
   const Real max = maximum(part.max, tree_max<count>(x));
-  Real terms[count];
-  for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - anchor(max));
-  return {max, part.sum_at(max) + tree_sum<count>(terms)};
+  return {max, part.sum_at(max) + sum_of_terms<Exp>(x, max)};
 }
 
 // Of every `count` neighbouring lanes, a power of two; all of them have the result. Every lane of the warp
@@ -125,11 +132,9 @@ class Accumulator<Exp, Real, true> {
   template <int count>
   void add(const Real (&x)[count]) {
     const Real max = maximum(max_, tree_max<count>(x));
-    const Real zero = anchor(max);
-    Real terms[count];
-    for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - zero);
-    sum_.rescale(exponential(max_ - zero));
-    sum_.add(tree_sum<count>(terms));
+    const Real sum = sum_of_terms<Exp>(x, max);
+    sum_.rescale(exponential(max_ - anchor(max)));
+    sum_.add(sum);
     max_ = max;
   }
   Partial<Real> partial() const { return {max_, sum_.sum}; }
@@ -201,26 +206,26 @@ class Finish {
 };
 
 // Elements that a thread holds as numbers from their read to their write: one exponential each.
-template <class Op, class Exp, class Real, int count>
-struct Terms {
-  Real x[count];
-  Real max = -infinity<Real>();
-
+template <class Op, class Exp, class Real>
+class Terms {
+ public:
   // Relative to the thread's own maximum: its row then has to agree but once.
-  Partial<Real> partial() {
-    max = tree_max<count>(x);
-    const Real zero = anchor(max);
+  template <int count>
+  Partial<Real> partial(Real (&x)[count]) {
+    max_ = tree_max<count>(x);
+    const Real zero = anchor(max_);
     Real terms[count];
     for (int i = 0; i < count; ++i) {
       terms[i] = Exp::of(x[i] - zero);
       if constexpr (Op::is_multiple_of_term) x[i] = terms[i];
     }
-    return {max, tree_sum<count>(terms)};
+    return {max_, tree_sum<count>(terms)};
   }
 
-  void finish(const Finish<Op, Exp, Real>& whole) {
+  template <int count>
+  void finish(Real (&x)[count], const Finish<Op, Exp, Real>& whole) const {
     const Real row = whole.row_factor();
-    const Real shift = whole.shift_factor(max);
+    const Real shift = whole.shift_factor(max_);
     for (Real& value : x) {
       if constexpr (Op::is_multiple_of_term) {
         value = value * row * shift;
@@ -229,6 +234,9 @@ struct Terms {
       }
     }
   }
+
+ private:
+  Real max_ = -infinity<Real>();
 };
 
 }  // namespace jitsoftmax::kernels

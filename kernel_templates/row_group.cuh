@@ -6,8 +6,8 @@
 
 namespace jitsoftmax::kernels {
 
-// A row is a body of whole packets between two edges of less than a packet. Each block has its part of the
-// body, of whose packets thread t has t, t + threads, t + 2 * threads, ... The edges are taken element by
+// A row is a body of whole packets between two edges of less than a packet. Each block of a cluster has its part
+// of the body, of whose packets thread t has t, t + threads, t + 2 * threads, ... The edges are taken element by
 // element by the first threads of the group. Unless the Config is peeled the
 // body begins with the row, and the mapping depends on the Config and the number of columns alone,
 // never on an address: a row has the same bits at every alignment.
@@ -26,11 +26,14 @@ class RowGroup {
   static_assert(warps <= warp_size, "a block has at most 32 warps");
   static_assert(!(config.aligned && config.peeled));
 
-  RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {
+  RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {}
+
+  // Before merge(), by every thread of the block; best while the loads of the row are under way.
+  void prepare_to_merge() const {
     if constexpr (config.cluster > 1) {
       if (thread_ == 0) {
         merge_barrier().init();
-        merge_barrier().expect(config.cluster * static_cast<int>(sizeof(Partial<Real>)));
+        merge_barrier().expect(cluster_partials(config) * static_cast<int>(sizeof(Partial<Real>)));
         publish_barriers();
       }
       // Waited for in merge(): a block may be sent to once it has started.
@@ -51,6 +54,7 @@ class RowGroup {
   struct Cover {
     Index head;     // elements before the body
     Index packets;  // of the body
+    Index own;      // of these, the packets of this block
     Index edges;    // elements of both edges together
   };
   template <class In>
@@ -61,7 +65,12 @@ class RowGroup {
       head = to_boundary < cols ? to_boundary : cols;
     }
     const Index packets = (cols - head) / width;
-    return {head, packets, cols - packets * width};
+    Index own = packets;
+    if constexpr (config.cluster > 1) {
+      const Index left = packets - cluster_rank() * block_packets;
+      own = left < block_packets ? left : block_packets;
+    }
+    return {head, packets, own, cols - packets * width};
   }
 
   // Whether a packet of the body, which begins at `body`, is moved in one access. The packets of a
@@ -75,18 +84,14 @@ class RowGroup {
     return config.peeled || writes_wide(body);
   }
 
-  // Packets of a block that are next to each other.
-  static constexpr int block_packets = config.threads * (config.elements / width);
-
-  // Packet k of this thread from packet `first` on, and whether there is one.
-  Index packet(int k, Index first) const { return first + static_cast<Index>(k * config.threads) + first_packet(); }
+  // Packet k of this thread from packet `first` of its block on, and whether there is one.
+  Index packet(int k, Index first) const { return first + static_cast<Index>(k * config.threads) + thread_; }
   bool has(int k, Index first, const Cover& cover) const {
-    if constexpr (Columns::is_known && !config.peeled) {
-      // Where all threads have it, that shall be known when the kernel is compiled.
-      constexpr int blocks_before = (config.cluster - 1) * block_packets;
-      if (first + blocks_before + (k + 1) * config.threads <= cover.packets) return true;
+    if constexpr (Columns::is_known) {
+      // Where all threads of a row that exists have it, that shall be known when the kernel is compiled.
+      if (first + (k + 1) * config.threads <= fewest_packets) return config.rows == 1 || cover.own > 0;
     }
-    return packet(k, first) < cover.packets;
+    return packet(k, first) < cover.own;
   }
   // Where it is. The distance to the thread's first packet is the same for all threads.
   template <class T>
@@ -192,23 +197,13 @@ class RowGroup {
   // Once a kernel where the group is a cluster.
   Partial<Real> merge(Partial<Real> part) const {
     part = lane_merge<lanes>(part);
-    if constexpr (warps > 1) {
+    if constexpr (warp_partials(config) > 0) {
       publish(max_slots(), part.max);
       publish(sum_slots(), part.sum);
       sync_block();
+      part = collect_and_merge();
     }
-    if constexpr (config.cluster > 1) {
-      cluster_wait();
-      if (thread_ < warp_size) {
-        if constexpr (warps > 1) part = collect_and_merge();
-        if (thread_ < config.cluster) {
-          send_to_block(thread_, block_partials().offset(cluster_rank()), part, merge_barrier());
-        }
-      }
-      merge_barrier().wait_for_blocks();
-      return repeated_lane_merge<config.cluster>(block_partials().load(thread_ % config.cluster));
-    }
-    if constexpr (warps > 1) part = collect_and_merge();
+    if constexpr (config.cluster > 1) part = merge_in_cluster(part);
     return part;
   }
 
@@ -230,6 +225,29 @@ class RowGroup {
     if constexpr (config.cluster > 1) return cluster_rank() * block_packets + thread_;
     return thread_;
   }
+
+  // Packets of each block but the last ones of a cluster, which have what is left. Where the row's length is
+  // known all have about the same, in whole lines of memory.
+  static constexpr Index packets_of_block() {
+    if constexpr (Columns::is_known && config.cluster > 1) {
+      constexpr Index line = 8;
+      constexpr Index most = Columns::count({}) / width;
+      return (most + config.cluster * line - 1) / (config.cluster * line) * line;
+    } else {
+      return config.threads * (config.elements / width);
+    }
+  }
+  static constexpr Index block_packets = packets_of_block();
+  // What every block has at least, if the length is known.
+  static constexpr Index fewest_of_every_block() {
+    if constexpr (Columns::is_known) {
+      constexpr Index body = Columns::count({}) - (config.peeled ? width - 1 : 0);
+      return body / width - (config.cluster - 1) * block_packets;
+    } else {
+      return 0;
+    }
+  }
+  static constexpr Index fewest_packets = fewest_of_every_block();
   Index edge(int i) const { return static_cast<Index>(i * threads + thread()); }
   static Index column_of_edge(Index e, const Cover& cover) { return e < cover.head ? e : e + cover.packets * width; }
   // To the next place where a packet may begin.
@@ -239,12 +257,13 @@ class RowGroup {
     return (bytes - address_modulo(row, bytes)) % bytes / static_cast<int>(sizeof(T));
   }
 
-  // One slot a warp for the maximum and one for the sum; then a partial of each block of a cluster.
+  // One slot a warp for the maximum and one for the sum.
   static constexpr int real_bytes = static_cast<int>(sizeof(Real));
   static SharedArray<Real> max_slots() { return SharedArray<Real>(0); }
   static SharedArray<Real> sum_slots() { return SharedArray<Real>(warp_partials(config) * real_bytes); }
-  static SharedArray<Partial<Real>> block_partials() {
-    return SharedArray<Partial<Real>>(block_partials_at(config, real_bytes));
+  // What the blocks have sent.
+  static SharedArray<Partial<Real>> sent() {
+    return SharedArray<Partial<Real>>(cluster_partials_at(config, real_bytes));
   }
   static CopyBarrier merge_barrier() { return CopyBarrier(merge_barrier_at(config, real_bytes)); }
 
@@ -260,6 +279,33 @@ class RowGroup {
   Partial<Real> collect_and_merge() const {
     return repeated_lane_merge<warp_slots>(
         Partial<Real>{collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))});
+  }
+
+  // The first warps send their partials to every block; every warp merges what its block is sent.
+  Partial<Real> merge_in_cluster(const Partial<Real>& part) const {
+    constexpr int count = cluster_partials(config);
+    constexpr int slots = power_of_two(count) < warp_size ? power_of_two(count) : warp_size;
+    constexpr int each = (count + slots - 1) / slots;
+    const int lane = thread_ % warp_size;
+    const int warp = thread_ / warp_size;
+    cluster_wait();
+    if (warp < sent_partials(config) && lane < config.cluster) {
+      const int slot = cluster_rank() * sent_partials(config) + warp;
+      send_to_block(lane, sent().offset(slot), part, merge_barrier());
+    }
+    merge_barrier().wait_for_blocks();
+    Partial<Real> parts[each];
+    int from = lane % slots;
+    for (Partial<Real>& one : parts) {
+      if (from < count) one = sent().load(from);
+      from += slots;
+    }
+    Real max = parts[0].max;
+    for (int i = 1; i < each; ++i) max = maximum(max, parts[i].max);
+    max = warp_maximum(max);
+    Real sum = parts[0].sum_at(max);
+    for (int i = 1; i < each; ++i) sum = sum + parts[i].sum_at(max);
+    return {max, lane_sum<slots>(sum)};
   }
 
   int thread_;  // of the block's part of the group

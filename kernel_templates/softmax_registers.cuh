@@ -15,19 +15,30 @@ class HeldNumbers {
   using Exp = Exponential<Real>;
   using Group = RowGroup<config, Columns, Real>;
 
-  HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) {
-    group.load(terms_.x, body, 0, cover, scale);
+  static constexpr int width = config.vector;
+  static constexpr int count = config.elements / width;
+
+  HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) : scale_(scale) {
+    group.load_packets(packets_, body, 0, cover);
+    for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
   }
 
-  Partial<Real> partial() { return terms_.partial(); }
+  Partial<Real> partial() {
+    for (int k = 0; k < count; ++k) Group::widen_packet(x_ + k * width, packets_[k], present_[k], scale_);
+    return terms_.partial(x_);
+  }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    terms_.finish(finish);
-    group.store(terms_.x, body, 0, cover);
+    terms_.finish(x_, finish);
+    group.store(x_, body, 0, cover);
   }
 
  private:
-  Terms<Op, Exp, Real, config.elements> terms_;
+  Packet<In, width> packets_[count];
+  bool present_[count];
+  Real scale_;
+  Real x_[config.elements];
+  Terms<Op, Exp, Real> terms_;
 };
 
 // The same as the bits that were read, half as many registers for 16-bit types. The exponential is
@@ -54,20 +65,18 @@ class HeldPackets {
       maxima[k] = tree_max<width>(x);
     }
     const Real max = tree_max<count>(maxima);
-    const Real zero = anchor(max);
-    forget_derived();
+    forget_derived<0>();
     Real sums[count];
     for (int k = 0; k < count; ++k) {
       Real x[width];
       Group::widen_packet(x, packets_[k], present_[k], scale_);
-      for (Real& value : x) value = Exp::of(value - zero);
-      sums[k] = tree_sum<width>(x);
+      sums[k] = sum_of_terms<Exp>(x, max);
     }
     return {max, tree_sum<count>(sums)};
   }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    forget_derived();
+    forget_derived<1>();
     const bool wide = group.writes_wide(body);
     for (int k = 0; k < count; ++k) {
       Real x[width];
@@ -78,8 +87,9 @@ class HeldPackets {
   }
 
  private:
+  template <int turn>
   void forget_derived() {
-    for (auto& packet : packets_) kernels::forget_derived(packet);
+    for (auto& packet : packets_) kernels::forget_derived<turn>(packet);
   }
 
   Packet<In, width> packets_[count];

@@ -74,7 +74,7 @@ class HeldStaged {
   void copy_pieces(const In* body) const {
     constexpr int most = each * config.threads;
     for (int piece = 0; piece < config.pieces; ++piece) {
-      const Index left = cover_.packets - group_.packet(piece * each, 0);
+      const Index left = cover_.own - group_.packet(piece * each, 0);
       const int bytes = (left <= 0 ? 0 : left < most ? static_cast<int>(left) : most) * staged_packet_bytes;
       barrier(piece).expect(bytes);
       if (bytes == 0) continue;

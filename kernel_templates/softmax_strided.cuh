@@ -18,17 +18,10 @@ strided(const Arguments arguments) {
   if (!Group::has_rows(arguments)) return;
   Group group(arguments);
   Real x[Group::rows][Group::columns];
-  const auto load = [&](Index first) {
-    for (int i = 0; i < Group::columns; ++i) {
-      Real column[Group::rows];
-      group.load(column, i, first);
-      for (int v = 0; v < Group::rows; ++v) x[v][i] = column[v];
-    }
-  };
 
   Accumulator<Exp, Real, true> shares[Group::rows];
   for (Index first = 0; first < group.cols(); first += step) {
-    load(first);
+    group.load(x, first);
     for (int v = 0; v < Group::rows; ++v) shares[v].add(x[v]);
   }
   Partial<Real> parts[Group::rows];
@@ -36,16 +29,12 @@ strided(const Arguments arguments) {
   group.merge(parts);
 
   for (Index first = 0; first < group.cols(); first += step) {
-    load(first);
+    group.load(x, first);
     for (int v = 0; v < Group::rows; ++v) {
       const Finish<Op, Exp, Real> finish(parts[v], arguments.zero_masked != 0);
       for (Real& value : x[v]) value = finish(value);
     }
-    for (int i = 0; i < Group::columns; ++i) {
-      Real column[Group::rows];
-      for (int v = 0; v < Group::rows; ++v) column[v] = x[v][i];
-      group.store(column, i, first);
-    }
+    group.store(x, first);
   }
 }
 

@@ -15,22 +15,16 @@ strided_registers(const Arguments arguments) {
   if (!Group::has_rows(arguments)) return;
   Group group(arguments);
 
-  Terms<Op, Exp, Real, Group::columns> held[Group::rows];
-  for (int i = 0; i < Group::columns; ++i) {
-    Real column[Group::rows];
-    group.load(column, i, 0);
-    for (int v = 0; v < Group::rows; ++v) held[v].x[i] = column[v];
-  }
+  Real x[Group::rows][Group::columns];
+  group.load(x, 0);
+  group.prepare_to_merge();
+  Terms<Op, Exp, Real> terms[Group::rows];
   Partial<Real> parts[Group::rows];
-  for (int v = 0; v < Group::rows; ++v) parts[v] = held[v].partial();
+  for (int v = 0; v < Group::rows; ++v) parts[v] = terms[v].partial(x[v]);
   group.merge(parts);
 
-  for (int v = 0; v < Group::rows; ++v) held[v].finish({parts[v], arguments.zero_masked != 0});
-  for (int i = 0; i < Group::columns; ++i) {
-    Real column[Group::rows];
-    for (int v = 0; v < Group::rows; ++v) column[v] = held[v].x[i];
-    group.store(column, i, 0);
-  }
+  for (int v = 0; v < Group::rows; ++v) terms[v].finish(x[v], {parts[v], arguments.zero_masked != 0});
+  group.store(x, 0);
 }
 
 }  // namespace jitsoftmax::kernels

@@ -34,14 +34,6 @@ class TileGroup {
         cols_(Columns::count(arguments)),
         inner_(arguments.inner),
         scale_(arguments.scale) {
-    if constexpr (config.cluster > 1) {
-      if (thread_index() == 0) {
-        merge_barrier().init();
-        merge_barrier().expect(config.cluster * tile_rows * static_cast<int>(sizeof(Partial<Real>)));
-        publish_barriers();
-      }
-      cluster_arrive();  // waited for in merge()
-    }
     const long long row = tile() * tile_rows + lane_ * rows;
     exists_ = row < arguments.rows;
     const long long outer = row / inner_;
@@ -50,20 +42,43 @@ class TileGroup {
     out_ = static_cast<Out*>(arguments.out) + outer * arguments.out_stride + offset;
   }
 
+  // Before merge(), by every thread of the block; best while the loads of the tile are under way.
+  void prepare_to_merge() const {
+    if constexpr (config.cluster > 1) {
+      if (thread_index() == 0) {
+        merge_barrier().init();
+        merge_barrier().expect(config.cluster * tile_rows * static_cast<int>(sizeof(Partial<Real>)));
+        publish_barriers();
+      }
+      cluster_arrive();  // waited for in merge()
+    }
+  }
+
   // Columns of a row.
   Index cols() const { return cols_; }
 
-  // Column i of this thread from column `first` on: an element of each of its rows, as scaled numbers; -inf
-  // where there is none.
-  void load(Real (&x)[rows], int i, Index first) const {
-    Packet<In, rows> packet;
-    const bool present = has(i, first);
-    if (present) packet = load_wide<In, rows>(in_ + offset(i, first));
-    widen_packet(x, packet);
-    for (Real& value : x) value = present ? scale_ * value : -infinity<Real>();
+  // This thread's columns from column `first` on, an element of each of its rows, as scaled numbers; -inf where
+  // there is none.
+  void load(Real (&x)[rows][columns], Index first) const {
+    const In* from = in_ + first * inner_;
+    for (int i = 0; i < columns; ++i) {
+      Packet<In, rows> packet;
+      const bool present = has(i, first);
+      if (present) packet = load_wide<In, rows>(from);
+      Real column[rows];
+      widen_packet(column, packet);
+      for (int v = 0; v < rows; ++v) x[v][i] = present ? scale_ * column[v] : -infinity<Real>();
+      from += warps * inner_;
+    }
   }
-  void store(const Real (&x)[rows], int i, Index first) const {
-    if (has(i, first)) store_wide(out_ + offset(i, first), narrow_packet<Out, rows>(x));
+  void store(const Real (&x)[rows][columns], Index first) const {
+    Out* to = out_ + first * inner_;
+    for (int i = 0; i < columns; ++i) {
+      Real column[rows];
+      for (int v = 0; v < rows; ++v) column[v] = x[v][i];
+      if (has(i, first)) store_wide(to, narrow_packet<Out, rows>(column));
+      to += warps * inner_;
+    }
   }
 
   // Agreement on each of this thread's rows; every thread of the block calls, once a kernel. `helpers`
@@ -101,9 +116,6 @@ class TileGroup {
     }
     return exists_ && first + i * warps + first_column() < cols_;
   }
-  // From this thread's first element.
-  long long offset(int i, Index first) const { return (static_cast<long long>(first) + i * warps) * inner_; }
-
   // Of `count` partials of a row, of which this helper takes its share.
   static constexpr int helpers = config.threads / rows;
   template <int count>

@@ -106,7 +106,11 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
   if (problem.layout == Layout::strided) {
     for (int vector = widest_vector(problem); vector >= 1; vector /= 2) {
       for (const int warps : {1, 2, 4, 8, 16, 32}) {
-        const int most = most_elements_in_registers(problem, false, warps * kernels::warp_size) / vector;
+        // Wide accesses take fewer instructions, and so less of what is gained by more threads.
+        const int most =
+            (vector > 1 && warps <= 8 ? most_elements
+                                      : most_elements_in_registers(problem, false, warps * kernels::warp_size)) /
+            vector;
         for (const int cluster : {1, 2, 4, 8, 16}) {
           const std::int64_t each = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;
           if ((cluster > 1 && (!clusters || each * vector < 4)) || each > most) continue;

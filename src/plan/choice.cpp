@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "plan/candidates.hpp"
@@ -84,13 +85,26 @@ int threads_of_one_block(const RowShape& rows) noexcept {
   return to_warps(divide_up(p, p <= 512 ? 4 : p <= 1024 ? 2 : 8));
 }
 
-// A long row in the registers of a cluster: of as few blocks as hold it with 256 threads each, or with more
-// where the cluster is not enough; then with no more threads than it takes.
+// What the blocks of a cluster may have.
+struct BlockLimits {
+  int threads;
+  int elements;  // of a thread
+  int cluster;
+};
+
+// A long row in the registers of a cluster: of as few blocks as hold it within the first limits that allow it;
+// then with no more threads than it takes.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  for (const int most_threads : {256, 512, 1024}) {
-    const int each = most_elements_in_registers(rows.problem, false, most_threads) / rows.vector;
-    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{most_threads} * each));
-    if (cluster > most_cluster) continue;
+  static constexpr BlockLimits numbers[] = {{128, 16, 8}, {256, 32, 16}, {512, 32, 16}, {1024, 32, 16}};
+  static constexpr BlockLimits packed[] = {{128, 32, 4}, {128, 64, 16}, {256, 64, 16}, {512, 64, 16}};
+  static constexpr BlockLimits f64[] = {{256, 16, 16}, {512, 16, 16}, {1024, 8, 16}};
+  const std::span<const BlockLimits> all = rows.problem.in == DType::f64 ? std::span<const BlockLimits>(f64)
+                                           : rows.vector == 8            ? std::span<const BlockLimits>(packed)
+                                                                         : std::span<const BlockLimits>(numbers);
+  for (const BlockLimits& limits : all) {
+    const int each = limits.elements / rows.vector;
+    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{limits.threads} * each));
+    if (cluster > std::min(limits.cluster, most_cluster)) continue;
     return in_registers(rows, to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), cluster);
   }
   return std::nullopt;
@@ -109,7 +123,7 @@ Specialization looped(const RowShape& rows) {
 Specialization for_many_rows(const Problem& problem, const Arch& arch, int vector) {
   const RowShape rows = describe_rows(problem, vector);
   // Beyond, several blocks with fewer packets each are faster where there are clusters.
-  const std::int64_t most_in_one_block = vector == 8 ? 1024 : problem.in == DType::f64 ? 2048 : 4096;
+  const std::int64_t most_in_one_block = problem.in == DType::f64 ? 2048 : 1024;
   if (!has_clusters(arch) || rows.packets <= most_in_one_block) {
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }
@@ -125,7 +139,7 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   if (!has_clusters(arch) || problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
   const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-  const int each = cluster == 16 ? 8 : 4;
+  const int each = std::min(cluster == 16 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
   for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
     if (auto s = in_registers(rows, std::max(threads, small_block), cluster)) {
       s->most_rows = few_rows;

@@ -35,7 +35,7 @@ LOOPS = {
 # Of one file: rows always fit in what is staged; a helper's partials are counted again where they are loaded.
 LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}, "tile_group.cuh": {"i < each": "i + 1 < each"}}
 # At equality both sides are the same number.
-NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "to_boundary < cols ?"]
+NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
 ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|publish\(\w+\(\), .*\);"

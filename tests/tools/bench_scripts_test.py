@@ -2,18 +2,22 @@
 """The benchmark scripts: they read shapes as the program does, print what they measured, and know the C API."""
 
 import array
+import contextlib
 import ctypes
+import io
 import json
 import math
 import os
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import bench_cliffs  # noqa: E402
 import bench_peers  # noqa: E402
 import plot_bench  # noqa: E402
 from peers import library  # noqa: E402
@@ -52,6 +56,36 @@ class Shapes(unittest.TestCase):
     def test_the_project_s_own_files_are_read(self):
         for path in (ROOT / "tools").glob("shapes_*.txt"):
             self.assertGreater(len(parse_shapes(path.read_text(), path.name)), 0)
+
+
+class Cliffs(unittest.TestCase):
+    @staticmethod
+    def case(problem, rows, cols, seconds):
+        return {"problem": problem, "rows": rows, "cols": cols,
+                "kernels": [{"name": "best", "cold_seconds": {"median": seconds}}, {"name": "other", "error": "x"}]}
+
+    def run_on(self, document, *options):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(io.StringIO()):
+            path = pathlib.Path(folder) / "bench.json"
+            path.write_text(json.dumps(document))
+            return bench_cliffs.main([str(path), *options]), out.getvalue()
+
+    def test_a_cliff_is_said_and_fails(self):
+        document = {"cases": [self.case("1000 f32", 10, 1000, 1e-6), self.case("1001 f32", 20, 1001, 2.5e-6),
+                              self.case("1001 f16", 10, 1001, 9e-6)]}
+        code, text = self.run_on(document)
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"best +1000 f32 +\+24.9%  cliff\n1 pairs of lengths, 1 above 15%")
+        self.assertEqual(self.run_on(document, "--most", "0.25")[0], 0)
+
+    def test_nothing_to_look_at_is_no_success(self):
+        self.assertEqual(self.run_on({"cases": [self.case("1000 f32", 10, 1000, 1e-6)]})[0], 2)
+
+    def test_what_was_recorded_has_none(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = bench_cliffs.main([str(ROOT / "tools" / "results" / "h200_cliffs.json")])
+        self.assertEqual(code, 0, out.getvalue())
 
 
 class Report(unittest.TestCase):
