@@ -228,6 +228,10 @@ class CopyBarrier {
   int offset_;
 };
 
+// The thread of a block of whole warps that initializes a barrier and says what it expects: any would do, but the
+// former is an instruction of the whole warp, which compute-sanitizer takes for its last lane's.
+constexpr int barrier_thread = warp_size - 1;
+
 // Makes initialized barriers visible to asynchronous copies, and to the blocks of the cluster that then
 // wait for this one to have started.
 inline void publish_barriers() {

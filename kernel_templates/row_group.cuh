@@ -31,7 +31,7 @@ class RowGroup {
   // Before merge(), by every thread of the block; best while the loads of the row are under way.
   void prepare_to_merge() const {
     if constexpr (config.cluster > 1) {
-      if (thread_ == 0) {
+      if (thread_ == barrier_thread) {
         merge_barrier().init();
         merge_barrier().expect(cluster_partials(config) * static_cast<int>(sizeof(Partial<Real>)));
         publish_barriers();

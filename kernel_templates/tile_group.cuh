@@ -45,7 +45,7 @@ class TileGroup {
   // Before merge(), by every thread of the block; best while the loads of the tile are under way.
   void prepare_to_merge() const {
     if constexpr (config.cluster > 1) {
-      if (thread_index() == 0) {
+      if (thread_index() == barrier_thread) {
         merge_barrier().init();
         merge_barrier().expect(config.cluster * tile_rows * static_cast<int>(sizeof(Partial<Real>)));
         publish_barriers();
