@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 #include "exit_code.hpp"
@@ -23,8 +24,8 @@ using nlohmann::json;
 
 // The field of an object, of the kind that it has to be; `where` names the object.
 const json& field(const json& object, const char* name, bool (json::*is)() const noexcept, const char* kind,
-                  const std::string& source, const std::string& where) {
-  if (!object.is_object()) refuse(source, where + " is no object");
+                  const std::string& source, std::string_view where) {
+  if (!object.is_object()) refuse(source, fmt::format("{} is no object", where));
   const auto found = object.find(name);
   if (found == object.end()) refuse(source, fmt::format("{} has no \"{}\"", where, name));
   if (!((*found).*is)()) refuse(source, fmt::format("\"{}\" of {} is no {}", name, where, kind));
