@@ -343,9 +343,9 @@ void store_wide(T* to, const Packet<T, width>& packet) {
 }
 
 // Makes the compiler forget what it has computed from the packet, so that it computes it again
-// instead of keeping it in registers. The assembler as well forgets, for what it cannot know: that the index of
-// a block or thread in a dimension that launches do not use is 0. Each `turn`, 0 or 1, takes another one: twice the
-// same would cancel.
+// instead of keeping it in registers. So does the assembler, which cannot know that the index of a block or
+// thread in a dimension that launches do not use is 0. Each `turn`, 0 or 1, takes another index: the same one twice
+// would cancel.
 template <int turn, class T, int width>
 void forget_derived(Packet<T, width>& packet) {
 #if defined(__CUDACC__)

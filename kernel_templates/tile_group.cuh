@@ -116,6 +116,7 @@ class TileGroup {
     }
     return exists_ && first + i * warps + first_column() < cols_;
   }
+
   // Of `count` partials of a row, of which this helper takes its share.
   static constexpr int helpers = config.threads / rows;
   template <int count>

@@ -95,12 +95,12 @@ struct BlockLimits {
 // A long row in the registers of a cluster: of as few blocks as hold it within the first limits that allow it;
 // then with no more threads than it takes.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  static constexpr BlockLimits numbers[] = {{128, 16, 8}, {256, 32, 16}, {512, 32, 16}, {1024, 32, 16}};
-  static constexpr BlockLimits packed[] = {{128, 32, 4}, {128, 64, 16}, {256, 64, 16}, {512, 64, 16}};
-  static constexpr BlockLimits f64[] = {{256, 16, 16}, {512, 16, 16}, {1024, 8, 16}};
-  const std::span<const BlockLimits> all = rows.problem.in == DType::f64 ? std::span<const BlockLimits>(f64)
-                                           : rows.vector == 8            ? std::span<const BlockLimits>(packed)
-                                                                         : std::span<const BlockLimits>(numbers);
+  static constexpr BlockLimits of_f32[] = {{128, 16, 8}, {256, 32, 16}, {512, 32, 16}, {1024, 32, 16}};
+  static constexpr BlockLimits of_16_bits[] = {{128, 32, 4}, {128, 64, 16}, {256, 64, 16}, {512, 64, 16}};
+  static constexpr BlockLimits of_f64[] = {{256, 16, 16}, {512, 16, 16}, {1024, 8, 16}};
+  const std::span<const BlockLimits> all = rows.problem.in == DType::f64 ? std::span<const BlockLimits>(of_f64)
+                                           : rows.vector == 8            ? std::span<const BlockLimits>(of_16_bits)
+                                                                         : std::span<const BlockLimits>(of_f32);
   for (const BlockLimits& limits : all) {
     const int each = limits.elements / rows.vector;
     const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{limits.threads} * each));
