@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/walk.hpp"
 #include "tune/records.hpp"
 
 namespace jitsoftmax::tools {
@@ -52,12 +53,13 @@ struct ExaminedDirectory {
   std::string path;
   Access access = Access::layer;
   bool exists = false;
-  std::string refused = {};         // why it is not used, as a clause; empty: it is
-  std::string unwritable = {};      // why nothing can be written; of the writable one
-  std::uint64_t entries = 0;        // files that are named as entries, not read
-  std::uint64_t bytes = 0;          // of these
-  std::uint64_t distrusted = 0;     // of the entries
-  std::string first_distrust = {};  // path and why
+  std::string refused = {};               // why it is not used, as a clause; empty: it is
+  std::string unwritable = {};            // why nothing can be written; of the writable one
+  std::uint64_t entries = 0;              // files that are named as entries, not read
+  std::uint64_t bytes = 0;                // of these
+  std::uint64_t distrusted = 0;           // of the entries
+  std::string first_distrust = {};        // path and why
+  std::vector<cache::Fault> faults = {};  // folders in it that are refused or cannot be listed
   std::vector<tune::RecordFile> records = {};
 };
 

@@ -18,49 +18,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why a directory is not used, as a clause; empty: it is, or there is none.
-std::string refusal(const std::string& path, bool& exists) {
-  std::error_code error;
-  const auto info = base::file_system().directory_info(path, error);
-  exists = error != std::errc::no_such_file_or_directory;
-  if (!exists) return {};
-  if (const auto reason = cache::misplaced(error); !reason.empty()) return std::string(reason);
-  if (error) return "cannot be used: " + error.message();
-  return cache::distrust(info);
-}
-
-void distrust(ExaminedDirectory& directory, const std::string& path, const std::string& reason) {
-  if (directory.distrusted++ == 0) directory.first_distrust = path + " " + reason;
-}
-
-void count_entry(ExaminedDirectory& directory, const fs::path& path, const std::string& shard_refused) {
+void count_entry(ExaminedDirectory& directory, const std::string& path) {
   struct stat facts = {};
   if (::lstat(path.c_str(), &facts) != 0) return;  // evicted meanwhile
   ++directory.entries;
   directory.bytes += static_cast<std::uint64_t>(facts.st_size);
-  std::string reason = shard_refused;
-  if (reason.empty()) {
-    reason = S_ISREG(facts.st_mode)
-                 ? cache::distrust({.mode = facts.st_mode, .owner = facts.st_uid, .size = facts.st_size})
-                 : std::string(cache::not_a_file);
-  }
-  if (!reason.empty()) distrust(directory, path, reason);
+  const std::string reason =
+      S_ISREG(facts.st_mode) ? cache::distrust({.mode = facts.st_mode, .owner = facts.st_uid, .size = facts.st_size})
+                             : std::string(cache::not_a_file);
+  if (reason.empty()) return;
+  if (directory.distrusted++ == 0) directory.first_distrust = path + " " + reason;
 }
 
-// Entries are in shards that two digits name; nothing is opened.
+// Nothing is opened.
 void count_entries(ExaminedDirectory& directory) {
-  std::error_code error;
-  for (fs::directory_iterator shard(directory.path, error), end; !error && shard != end; shard.increment(error)) {
-    if (shard->path().filename().string().size() != 2) continue;
-    bool exists = false;
-    const std::string refused = refusal(shard->path(), exists);
-    std::error_code shard_error;
-    for (fs::directory_iterator entry(shard->path(), shard_error); !shard_error && entry != end;
-         entry.increment(shard_error)) {
-      if (entry->path().extension() == ".jsc") count_entry(directory, entry->path(), refused);
-    }
-  }
-  if (error) directory.refused = "cannot be listed: " + error.message();
+  cache::Contents contents = cache::walk(directory.path);
+  for (const std::string& path : contents.entries) count_entry(directory, path);
+  directory.faults = std::move(contents.faults);
 }
 
 // Why nothing can be written there; empty: it can.
@@ -83,7 +57,9 @@ std::string write_fault(const ExaminedDirectory& directory) {
 
 ExaminedDirectory examine_directory(const std::string& path, Access access) {
   ExaminedDirectory found{.path = path, .access = access};
-  found.refused = refusal(path, found.exists);
+  const cache::Verdict verdict = cache::directory_verdict(path, base::file_system());
+  found.exists = verdict.standing != cache::Standing::missing;
+  found.refused = verdict.reason;
   if (!found.refused.empty()) return found;
   if (found.exists) {
     count_entries(found);

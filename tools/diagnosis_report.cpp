@@ -108,6 +108,9 @@ void add_directory(std::vector<Finding>& all, const ExaminedDirectory& directory
         {Health::warn, fmt::format("{}{} refused, the first: {}", what,
                                    plural(directory.distrusted, "entry is", "entries are"), directory.first_distrust)});
   }
+  for (const cache::Fault& fault : directory.faults) {
+    all.push_back({Health::warn, fmt::format("{}{} is not used: it {}", what, fault.path, fault.reason)});
+  }
 }
 
 void add_cache(std::vector<Finding>& all, const std::vector<ExaminedDirectory>& cache) {
@@ -223,6 +226,7 @@ Json json_of(const ExaminedDirectory& directory) {
   json["entries"] = directory.entries;
   json["bytes"] = directory.bytes;
   json["refused_entries"] = directory.distrusted;
+  json["refused_folders"] = directory.faults.size();
   json["records"] = std::move(records);
   return json;
 }

@@ -16,9 +16,6 @@ namespace jitsoftmax::cache {
 
 constexpr std::string_view not_a_file = "is no regular file, and is not removed";
 
-// What sits at a path is not what belongs there, as told by FileSystem's error; empty: an I/O error.
-[[nodiscard]] std::string_view misplaced(const std::error_code& error);
-
 enum class Standing : std::uint8_t { trusted, missing, refused, failed };
 
 struct Verdict {

@@ -18,13 +18,6 @@ constexpr std::size_t max_reports = 64;             // of a long-lived process o
 
 std::string records_below(const std::string& directory) { return directory + "/records"; }
 
-// Why what was opened is not to be believed, as a clause; empty: it is.
-std::string refusal(const base::FileSystem::Info& info, const std::error_code& error, const char* verb) {
-  if (const auto reason = cache::misplaced(error); !reason.empty()) return std::string(reason);
-  if (error) return std::string("cannot be ") + verb + ": " + error.message();
-  return cache::distrust(info);
-}
-
 RecordFile ignored(std::string path, std::string reason) {
   RecordFile file;
   file.path = std::move(path);
@@ -33,12 +26,11 @@ RecordFile ignored(std::string path, std::string reason) {
 }
 
 RecordFile inspect(const std::string& path, const std::string& templates, base::FileSystem& files) {
-  base::FileSystem::Info info;
-  std::error_code error;
-  const std::vector<char> bytes = files.read(path, max_record_bytes, info, error);
-  RecordFile file = ignored(path, refusal(info, error, "read"));
+  const cache::TrustedFile read = cache::read_trusted(path, max_record_bytes, files);
+  if (read.verdict.standing == cache::Standing::missing) return ignored(path, "is not there any more");
+  RecordFile file = ignored(path, read.verdict.reason);
   if (!file.ignored.empty()) return file;
-  auto origin = origin_of(bytes, templates);
+  auto origin = origin_of(read.bytes, templates);
   if (auto* refused = std::get_if<NoRecord>(&origin)) {
     file.ignored = std::move(refused->reason);
   } else {
@@ -76,14 +68,12 @@ std::optional<Record> Records::read(const std::string& directory, const RecordKe
   bool missing = false;
   if (!is_trusted(directory, missing) || !is_trusted(records_below(directory), missing)) return std::nullopt;
   const std::string path = record_path(directory, key);
-  base::FileSystem::Info info;
-  std::error_code error;
-  const std::vector<char> bytes = files_.read(path, max_record_bytes, info, error);
-  if (error == std::errc::no_such_file_or_directory) return std::nullopt;
+  const cache::TrustedFile file = cache::read_trusted(path, max_record_bytes, files_);
+  if (file.verdict.standing == cache::Standing::missing) return std::nullopt;
 
-  std::string reason = refusal(info, error, "read");
+  std::string reason = file.verdict.reason;
   if (reason.empty()) {
-    auto parsed = parse(bytes, key, options_.templates);
+    auto parsed = parse(file.bytes, key, options_.templates);
     if (auto* record = std::get_if<Record>(&parsed)) return std::move(*record);
     const NoRecord& refused = std::get<NoRecord>(parsed);
     if (refused.kind == NoRecord::Kind::stale) {
@@ -124,13 +114,12 @@ std::optional<Record> Records::write(const RecordKey& key, const Record& record)
 }
 
 bool Records::is_trusted(const std::string& path, bool& missing) {
-  std::error_code error;
-  const auto info = files_.directory_info(path, error);
-  missing = error == std::errc::no_such_file_or_directory;
-  if (missing) return false;
-  const std::string reason = refusal(info, error, "used");
-  if (!reason.empty()) report_once("jitsoftmax: tuning records in " + path + " are not used: it " + reason);
-  return reason.empty();
+  const cache::Verdict verdict = cache::directory_verdict(path, files_);
+  missing = verdict.standing == cache::Standing::missing;
+  if (!verdict.reason.empty()) {
+    report_once("jitsoftmax: tuning records in " + path + " are not used: it " + verdict.reason);
+  }
+  return verdict.standing == cache::Standing::trusted;
 }
 
 bool Records::ready(const std::string& path) {
@@ -163,10 +152,9 @@ std::vector<RecordFile> list_records(const std::string& directory, const std::st
                                      base::FileSystem& files) {
   const std::string folder = records_below(directory);
   for (const std::string& path : {directory, folder}) {
-    std::error_code error;
-    const auto info = files.directory_info(path, error);
-    if (error == std::errc::no_such_file_or_directory) return {};
-    if (std::string reason = refusal(info, error, "used"); !reason.empty()) return {ignored(path, std::move(reason))};
+    cache::Verdict verdict = cache::directory_verdict(path, files);
+    if (verdict.standing == cache::Standing::missing) return {};
+    if (!verdict.reason.empty()) return {ignored(path, std::move(verdict.reason))};
   }
   namespace fs = std::filesystem;
   std::vector<RecordFile> found;

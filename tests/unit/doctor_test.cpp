@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "cache/key.hpp"
+#include "cache/store.hpp"
 #include "jit/source.hpp"
 #include "program.hpp"
 #include "tools/diagnosis_report.hpp"
@@ -135,17 +137,28 @@ TEST_CASE("entries are counted, those that others could have written are refused
   CHECK_FALSE(std::filesystem::exists(clinic.cache));
 
   make_directory(clinic.cache, 0700);
-  make_directory(clinic.cache + "/ab", 0700);
-  write_file(clinic.cache + "/ab/1.jsc", std::string(1000, 'x'));
-  write_file(clinic.cache + "/ab/2.jsc", std::string(500, 'x'));
-  write_file(clinic.cache + "/ab/.tmp-1", "left over");
-  for (const char* name : {"/ab/1.jsc", "/ab/2.jsc"}) REQUIRE(::chmod((clinic.cache + name).c_str(), 0644) == 0);
+  const auto add = [&](const std::string& content) {
+    std::string path = cache::entry_path(clinic.cache, cache::digest_of(std::span<const char>(content)));
+    const std::string shard = std::filesystem::path(path).parent_path();
+    make_directory(shard, 0700);
+    write_file(path, content);
+    write_file(shard + "/.tmp-1", "left over");
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    return path;
+  };
+  (void)add(std::string(1000, 'x'));
+  const std::string second = add(std::string(500, 'x'));
   CHECK(mentions(clinic.run().out, clinic.cache + ": trusted, writable, 2 entries, 1.5 KB\n"));
-  REQUIRE(::chmod((clinic.cache + "/ab/2.jsc").c_str(), 0666) == 0);
+  REQUIRE(::chmod(second.c_str(), 0666) == 0);
   const std::size_t files = clinic.directory.file_count();
-  CHECK(
-      mentions(clinic.run().out, "1 entry is refused, the first: " + clinic.cache + "/ab/2.jsc is writable by every"));
+  CHECK(mentions(clinic.run().out, "1 entry is refused, the first: " + second + " is writable by every"));
   CHECK(clinic.directory.file_count() == files);
+
+  make_directory(clinic.cache + "/cd", 0777);
+  const Outcome shard = clinic.run();
+  CHECK(mentions(shard.out, "\nwarn     cache, writable directory " + clinic.cache + ": " + clinic.cache +
+                                "/cd is not used: it is writable by everybody (chmod go-w)"));
+  CHECK(mentions(shard.out, clinic.cache + ": trusted, writable, 2 entries, 1.5 KB\n"));
 }
 
 TEST_CASE("tuning records are counted by device, and one that is not used says why") {
