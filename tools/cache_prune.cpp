@@ -32,7 +32,7 @@ std::string writable_directory(const Options& options) {
 }
 
 cache::Keep keep_of(const CacheRequest& request, std::int64_t now) {
-  constexpr std::int64_t seconds_a_day = 24 * 3600;
+  constexpr std::int64_t seconds_a_day = std::int64_t{24} * 3600;
   cache::Keep keep;
   if (request.all) keep.used_since = std::numeric_limits<std::int64_t>::max();
   if (request.older_than_days) keep.used_since = now - *request.older_than_days * seconds_a_day;

@@ -24,16 +24,22 @@ std::vector<std::string> names_in(const std::string& path, base::FileSystem& fil
   return {};
 }
 
+std::string below(std::string directory, const std::string& name) {
+  directory += '/';
+  directory += name;
+  return directory;
+}
+
 }  // namespace
 
 Contents walk(const std::string& directory, base::FileSystem& files) {
   Contents contents;
   for (const std::string& shard : names_in(directory, files, contents.faults)) {
     if (!is_shard(shard)) continue;
-    const std::string path = directory + '/' + shard;
+    const std::string path = below(directory, shard);
     for (const std::string& name : names_in(path, files, contents.faults)) {
-      if (is_entry(name)) contents.entries.push_back(path + '/' + name);
-      if (base::is_temporary(name)) contents.temporaries.push_back(path + '/' + name);
+      if (is_entry(name)) contents.entries.push_back(below(path, name));
+      if (base::is_temporary(name)) contents.temporaries.push_back(below(path, name));
     }
   }
   return contents;

@@ -68,6 +68,7 @@ void Search::measure(const std::vector<Entry*>& field, int rounds) {
   std::vector<Entry*> together = field;
   if (std::find(field.begin(), field.end(), anchor) == field.end()) together.push_back(anchor);
   std::vector<std::size_t> which;
+  which.reserve(together.size());
   for (const Entry* entry : together) which.push_back(entry->candidate);
   const std::vector<Timing> timings = time_(which, rounds);
 
