@@ -35,7 +35,9 @@ struct Arguments {
   long long in_stride = 0;
   long long inner = 1;
   float scale = 1;
-  int zero_masked = 0;  // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
+  int zero_masked = 0;        // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
+  int gang = 1;               // of the split family: blocks a row
+  void* workspace = nullptr;  // of the split family: gang_words() of 8 bytes for each gang of the grid
 };
 
 constexpr int warp_size = 32;
@@ -92,6 +94,13 @@ constexpr int tile_bytes(const Config& config, int accumulator_bytes) {
   if (config.threads * config.cluster == 1) return 0;
   return config.cluster > 1 ? tile_barrier_at(config, accumulator_bytes) + barrier_bytes
                             : tile_block_partials_at(config, accumulator_bytes);
+}
+
+// What the blocks of a gang tell each other through: the number of the last turn, then, for two turns, the partial of
+// every block, of whose bytes each word carries four. Partials are aligned to 16 bytes.
+constexpr int gang_header_words = 2;
+constexpr long long gang_words(int blocks, int accumulator_bytes) {
+  return gang_header_words + 2LL * blocks * (2 * accumulator_bytes / 4);
 }
 
 // The shared memory of the staged family: slots for merging, one barrier a piece, then the packets,

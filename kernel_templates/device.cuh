@@ -42,6 +42,8 @@ void copy_to_shared(int to, const void* from, int bytes, int barrier_offset);
 void cluster_arrive();
 void cluster_wait();
 void send_to_block(int rank, int offset, const void* from, int bytes, int barrier_offset);
+void post(unsigned long long* to, unsigned long long word);
+unsigned long long await_post(const unsigned long long* from, unsigned turn);
 
 }  // namespace cpu
 #endif
@@ -310,6 +312,42 @@ void send_to_block(int rank, int offset, const T& value, const CopyBarrier& barr
 #else
   cpu::send_to_block(rank, offset, &value, static_cast<int>(sizeof(T)), barrier.offset());
 #endif
+}
+
+// ---- blocks of a grid talk to each other -----------------------------------------------------------
+
+// Two values for other blocks, in two words of global memory, each with the turn that it is of: who sees the turn has
+// the value, so that nothing else has to be ordered. `to` is aligned to 16 bytes.
+struct Pair {
+  unsigned at[2];
+};
+inline void post(unsigned long long* to, const Pair& values, unsigned turn) {
+  const unsigned long long high = static_cast<unsigned long long>(turn) << 32;
+#if defined(__CUDACC__)
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)),
+               "l"(high | values.at[0]), "l"(high | values.at[1])
+               : "memory");
+#else
+  cpu::post(to, high | values.at[0]);
+  cpu::post(to + 1, high | values.at[1]);
+#endif
+}
+
+// The values, once the words are of that turn. Whoever posts them has to be on the device already, or to get there
+// without this block's end.
+inline Pair await_post(const unsigned long long* from, unsigned turn) {
+  unsigned long long words[2];
+#if defined(__CUDACC__)
+  do {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(words[0]), "=l"(words[1])
+                 : "l"(__cvta_generic_to_global(from))
+                 : "memory");
+  } while (static_cast<unsigned>(words[0] >> 32) != turn || static_cast<unsigned>(words[1] >> 32) != turn);
+#else
+  for (int i = 0; i < 2; ++i) words[i] = cpu::await_post(from + i, turn);
+#endif
+  return {{static_cast<unsigned>(words[0]), static_cast<unsigned>(words[1])}};
 }
 
 // ---- global memory ------------------------------------------------------------------------------

@@ -191,6 +191,7 @@ struct LogSoftmax {
 template <class Op, class Exp, class Real>
 class Finish {
  public:
+  Finish() = default;  // to be assigned to
   Finish(const Partial<Real>& whole, bool zero_masked)
       : zero_(anchor(whole.max)), factor_(Op::template row_factor<Exp>(whole.sum, zero_masked)) {}
   Real operator()(Real x) const { return Op::template result<Exp>(x - zero_, factor_); }
@@ -201,8 +202,8 @@ class Finish {
   Real shift_factor(Real max) const { return exponential(max - zero_); }
 
  private:
-  Real zero_;
-  Real factor_;
+  Real zero_ = 0;
+  Real factor_ = 0;
 };
 
 // Elements that a thread holds as numbers from their read to their write: one exponential each.

@@ -57,28 +57,46 @@ class TileGroup {
   // Columns of a row.
   Index cols() const { return cols_; }
 
-  // This thread's columns from column `first` on, an element of each of its rows, as scaled numbers; -inf where
-  // there is none.
-  void load(Real (&x)[rows][columns], Index first) const {
+  // This thread's columns from column `first` on, as they are in memory: a packet has an element of each of its rows.
+  using Packets = Packet<In, rows>[columns];
+  void load_packets(Packets& packets, Index first) const {
     const In* from = in_ + first * inner_;
     for (int i = 0; i < columns; ++i) {
-      Packet<In, rows> packet;
-      const bool present = has(i, first);
-      if (present) packet = load_wide<In, rows>(from);
-      Real column[rows];
-      widen_packet(column, packet);
-      for (int v = 0; v < rows; ++v) x[v][i] = present ? scale_ * column[v] : -infinity<Real>();
+      if (has(i, first)) packets[i] = load_wide<In, rows>(from);
       from += warps * inner_;
     }
   }
-  void store(const Real (&x)[rows][columns], Index first) const {
+  // Column i of them as scaled numbers; -inf where there is none.
+  void widen_column(Real (&x)[rows], const Packets& packets, int i, Index first) const {
+    widen_packet(x, packets[i]);
+    for (Real& value : x) value = has(i, first) ? scale_ * value : -infinity<Real>();
+  }
+  // Both.
+  void load(Real (&x)[rows][columns], Index first) const {
+    Packets packets;
+    load_packets(packets, first);
+    for (int i = 0; i < columns; ++i) {
+      Real column[rows];
+      widen_column(column, packets, i, first);
+      for (int v = 0; v < rows; ++v) x[v][i] = column[v];
+    }
+  }
+
+  // Writes this thread's columns from column `first` on; `result(column, i)` makes column i.
+  template <class Result>
+  void store_columns(Index first, const Result& result) const {
     Out* to = out_ + first * inner_;
     for (int i = 0; i < columns; ++i) {
       Real column[rows];
-      for (int v = 0; v < rows; ++v) column[v] = x[v][i];
+      result(column, i);
       if (has(i, first)) store_wide(to, narrow_packet<Out, rows>(column));
       to += warps * inner_;
     }
+  }
+  void store(const Real (&x)[rows][columns], Index first) const {
+    store_columns(first, [&](Real(&column)[rows], int i) {
+      for (int v = 0; v < rows; ++v) column[v] = x[v][i];
+    });
   }
 
   // Agreement on each of this thread's rows; every thread of the block calls, once a kernel. `helpers`

@@ -28,6 +28,8 @@ const char* what_it_does(Family family) {
       return "a row stays in registers between its one read and its one write";
     case Family::staged:
       return "a row waits in shared memory between its one read and its one write";
+    case Family::split:
+      return "a row is shared by blocks all over the device, and read once where their registers hold it";
     case Family::strided:
       return "rows side by side are read twice and written once";
     case Family::strided_registers:
@@ -52,11 +54,13 @@ std::string cover(const Specialization& s) {
   const int packets = config.elements / config.vector;
   std::string text = plural(std::int64_t{config.threads} * config.cluster, "thread") + " a row";
   if (config.cluster > 1) text += fmt::format(", in a cluster of {} blocks", config.cluster);
+  if (s.family == Family::split) text += " of each of its blocks";
   text += fmt::format(", each with {} of {}", plural(packets, "packet"), plural(config.vector, "element"));
   if (!plan::reads_once(s.family)) text += " at a time";
   if (config.packed) text += ", held as they are in memory";
   const int rows = plan::rows_of_tile(s);
-  return text + fmt::format("; {} a {}", plural(rows, "row"), config.cluster > 1 ? "cluster" : "block");
+  const char* whose = s.family == Family::split ? "gang of blocks" : config.cluster > 1 ? "cluster" : "block";
+  return text + fmt::format("; {} a {}", plural(rows, "row"), whose);
 }
 
 std::string code(const ExplainedKernel& kernel) {

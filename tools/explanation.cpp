@@ -53,7 +53,7 @@ std::optional<plan::Occupancy> occupancy_of(const plan::Specialization& s, const
 }
 
 std::optional<std::int64_t> blocks_of(const plan::Specialization& s, std::int64_t count) {
-  if (s.config.persistent) return std::nullopt;
+  if (s.config.persistent || s.family == plan::Family::split) return std::nullopt;  // the device has a say
   Rows rows;
   rows.count = count;
   const plan::Geometry geometry = plan::geometry(s, rows, 1);

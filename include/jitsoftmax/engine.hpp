@@ -79,7 +79,7 @@ using Log = std::function<void(LogLevel, const std::string& message)>;
 // cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
   std::string name = {};                   // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  std::optional<std::string> family = {};  // "safe", "looped", "registers", "staged", "strided", "strided_registers"
+  std::optional<std::string> family = {};  // "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
   std::optional<int> threads = {};         // threads a row
   std::optional<int> rows = {};            // rows a block
   std::optional<int> cluster = {};         // blocks a row (sm_90 and newer)

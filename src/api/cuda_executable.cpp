@@ -13,12 +13,17 @@ cuda::LoadedKernel load(const plan::Specialization& specialization, const jit::C
 
 CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
                                std::vector<cuda::LoadedKernel> kernels,
-                               std::shared_ptr<const cuda::PrimaryContext> context) noexcept
+                               std::shared_ptr<const cuda::PrimaryContext> context)
     : problem_(problem),
       masked_(masked),
       bundle_(std::move(bundle)),
       context_(std::move(context)),
-      kernels_(std::move(kernels)) {}
+      kernels_(std::move(kernels)) {
+  for (std::size_t i = 0; i < bundle_.size(); ++i) {
+    const std::size_t bytes = plan::workspace_bytes(bundle_[i], kernels_[i].resident_blocks());
+    workspaces_.push_back(bytes != 0 ? std::make_unique<cuda::Workspaces>(bytes) : nullptr);
+  }
+}
 
 void CudaExecutable::launch(const Rows& rows, Stream stream) const {
   const Rows checked = plan::check(problem_, rows);
@@ -28,9 +33,16 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
   const std::size_t chosen = plan::select(bundle_, checked);
   const cuda::LoadedKernel& kernel = kernels_[chosen];
   const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
-  kernels::Arguments arguments = plan::arguments(problem_, checked, masked_);
-  cuda::launch(kernel.function(), {grid.grid_x, grid.grid_y, grid.cluster, grid.block, grid.shared}, stream,
-               &arguments);
+  void* const workspace = workspaces_[chosen] != nullptr ? workspaces_[chosen]->for_launch(stream) : nullptr;
+  kernels::Arguments arguments = plan::arguments(problem_, checked, masked_, grid, workspace);
+  cuda::launch(kernel.function(),
+               {.grid_x = grid.grid_x,
+                .grid_y = grid.grid_y,
+                .cluster = grid.cluster,
+                .block = grid.block,
+                .shared = grid.shared,
+                .cooperative = grid.gang > 1},
+               stream, &arguments);
 }
 
 std::vector<std::string> CudaExecutable::specializations() const {

@@ -10,6 +10,7 @@
 #include "api/executable.hpp"
 #include "cuda/device.hpp"
 #include "cuda/module.hpp"
+#include "cuda/workspaces.hpp"
 #include "plan/choice.hpp"
 
 namespace jitsoftmax {
@@ -21,7 +22,7 @@ class CudaExecutable final : public Executable {
  public:
   // `kernels[i]` is the code of `bundle[i]`. `context`: made current for a launch; null: the caller's.
   CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
-                 std::vector<cuda::LoadedKernel> kernels, std::shared_ptr<const cuda::PrimaryContext> context) noexcept;
+                 std::vector<cuda::LoadedKernel> kernels, std::shared_ptr<const cuda::PrimaryContext> context);
 
   void launch(const Rows& rows, Stream stream) const override;
   [[nodiscard]] std::vector<std::string> specializations() const override;
@@ -35,6 +36,7 @@ class CudaExecutable final : public Executable {
   // Released before the context that holds their code.
   std::shared_ptr<const cuda::PrimaryContext> context_;
   std::vector<cuda::LoadedKernel> kernels_;
+  std::vector<std::unique_ptr<cuda::Workspaces>> workspaces_;  // of each kernel; null where it takes none
 };
 
 }  // namespace jitsoftmax

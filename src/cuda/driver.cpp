@@ -67,6 +67,7 @@ Driver resolve(const Resolver& get) {
   get(d.CtxPushCurrent, "cuCtxPushCurrent");
   get(d.CtxPopCurrent, "cuCtxPopCurrent");
   get(d.CtxGetDevice, "cuCtxGetDevice");
+  get(d.CtxGetId, "cuCtxGetId");
   get(d.CtxSynchronize, "cuCtxSynchronize");
   get(d.LibraryLoadData, "cuLibraryLoadData");
   get(d.LibraryUnload, "cuLibraryUnload");
@@ -82,6 +83,7 @@ Driver resolve(const Resolver& get) {
   get(d.LaunchKernelEx, "cuLaunchKernelEx");
   get(d.StreamCreate, "cuStreamCreate");
   get(d.StreamDestroy, "cuStreamDestroy");
+  get(d.StreamGetId, "cuStreamGetId");
   get(d.StreamSynchronize, "cuStreamSynchronize");
   get(d.StreamBeginCapture, "cuStreamBeginCapture");
   get(d.StreamEndCapture, "cuStreamEndCapture");
@@ -101,6 +103,8 @@ Driver resolve(const Resolver& get) {
   get(d.MemcpyDtoH, "cuMemcpyDtoH");
   get(d.MemcpyDtoDAsync, "cuMemcpyDtoDAsync");
   get(d.MemsetD8, "cuMemsetD8");
+  get(d.MemsetD8Async, "cuMemsetD8Async");
+  get(d.PointerGetAttribute, "cuPointerGetAttribute");
   return d;
 }
 

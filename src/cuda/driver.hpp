@@ -24,6 +24,7 @@ struct Driver {
   CUresult (*CtxPushCurrent)(CUcontext);
   CUresult (*CtxPopCurrent)(CUcontext*);
   CUresult (*CtxGetDevice)(CUdevice*);
+  CUresult (*CtxGetId)(CUcontext, unsigned long long*);
   CUresult (*CtxSynchronize)();
   CUresult (*LibraryLoadData)(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
                               unsigned);
@@ -41,6 +42,7 @@ struct Driver {
   CUresult (*LaunchKernelEx)(const CUlaunchConfig*, CUfunction, void**, void**);
   CUresult (*StreamCreate)(CUstream*, unsigned);
   CUresult (*StreamDestroy)(CUstream);
+  CUresult (*StreamGetId)(CUstream, unsigned long long*);
   CUresult (*StreamSynchronize)(CUstream);
   CUresult (*StreamBeginCapture)(CUstream, CUstreamCaptureMode);
   CUresult (*StreamEndCapture)(CUstream, CUgraph*);
@@ -60,6 +62,8 @@ struct Driver {
   CUresult (*MemcpyDtoH)(void*, CUdeviceptr, size_t);
   CUresult (*MemcpyDtoDAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
   CUresult (*MemsetD8)(CUdeviceptr, unsigned char, size_t);
+  CUresult (*MemsetD8Async)(CUdeviceptr, unsigned char, size_t, CUstream);
+  CUresult (*PointerGetAttribute)(void*, CUpointer_attribute, CUdeviceptr);
 };
 
 // Opens libcuda and calls cuInit on first use; one atomic load after that. Throws no_driver, each

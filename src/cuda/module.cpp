@@ -1,30 +1,16 @@
 #include "cuda/module.hpp"
 
 #include <algorithm>
+#include <array>
 #include <jitsoftmax/error.hpp>
 #include <utility>
 
+#include "cuda/capture.hpp"
 #include "cuda/device.hpp"
 #include "cuda/driver.hpp"
 
 namespace jitsoftmax::cuda {
 namespace {
-
-// Loading code can synchronize and allocate, which a capture on any thread forbids in its strict
-// mode. This thread's calls touch no captured stream, so they are let through for a scope.
-class CaptureRelaxed {
- public:
-  explicit CaptureRelaxed(const Driver& usable) : driver_(usable) {
-    check(driver_.ThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
-  }
-  ~CaptureRelaxed() { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
-  CaptureRelaxed(const CaptureRelaxed&) = delete;
-  CaptureRelaxed& operator=(const CaptureRelaxed&) = delete;
-
- private:
-  const Driver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // the exchange leaves the thread's own here
-};
 
 CUlibrary load(const jit::Cubin& cubin) {
   // The driver reads PTX up to its zero, and a cubin by its own headers.
@@ -107,15 +93,22 @@ LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
 
 void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void* arguments) {
   void* parameters[] = {arguments};
-  if (shape.cluster == 1) {
+  if (shape.cluster == 1 && !shape.cooperative) {
     check(driver().LaunchKernel(function, shape.grid_x, shape.grid_y, 1, shape.block, 1, 1, shape.shared, stream,
                                 parameters, nullptr),
           "cuLaunchKernel");
     return;
   }
-  CUlaunchAttribute cluster{};
-  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  cluster.value.clusterDim = {shape.cluster, 1, 1};
+  std::array<CUlaunchAttribute, 2> attributes{};
+  unsigned count = 0;
+  if (shape.cluster != 1) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attributes[count++].value.clusterDim = {shape.cluster, 1, 1};
+  }
+  if (shape.cooperative) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count++].value.cooperative = 1;
+  }
   CUlaunchConfig config{};
   config.gridDimX = shape.grid_x;
   config.gridDimY = shape.grid_y;
@@ -125,8 +118,8 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
   config.blockDimZ = 1;
   config.sharedMemBytes = shape.shared;
   config.hStream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
+  config.attrs = attributes.data();
+  config.numAttrs = count;
   check(driver().LaunchKernelEx(&config, function, parameters, nullptr), "cuLaunchKernelEx");
 }
 

@@ -11,9 +11,10 @@ namespace jitsoftmax::cuda {
 struct LaunchShape {
   unsigned grid_x = 1;
   unsigned grid_y = 1;
-  unsigned cluster = 1;  // blocks along x that form a thread block cluster
-  unsigned block = 1;    // threads
-  unsigned shared = 0;   // bytes of dynamic shared memory a block
+  unsigned cluster = 1;      // blocks along x that form a thread block cluster
+  unsigned block = 1;        // threads
+  unsigned shared = 0;       // bytes of dynamic shared memory a block
+  bool cooperative = false;  // all blocks are on the device at once, or the launch is an error
 };
 
 // The driver's library handles are independent of contexts, so one LoadedKernel serves every

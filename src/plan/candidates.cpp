@@ -42,11 +42,15 @@ std::string illegal(const Specialization& s) {
   if (c.cluster > 1 && !is_strided(s.family) && (c.rows != 1 || threads < kernels::warp_size)) {
     return "in a cluster a block has one row and whole warps";
   }
-  if (c.elements > (s.family == Family::staged ? most_staged_elements : most_elements)) {
+  const bool in_pairs = c.packed && is_strided(s.family);
+  if (c.elements > (s.family == Family::staged ? most_staged_elements : in_pairs ? 2 * most_elements : most_elements)) {
     return "too many elements a thread: more only costs compile time";
   }
   if (c.elements % c.vector != 0) return "the elements a thread are not a multiple of the vector width";
   if (c.persistent && s.family != Family::looped) return "only the looped family is persistent";
+  if (s.family == Family::split && (s.cols == 0 || c.rows != 1 || threads < kernels::warp_size)) {
+    return "the split family takes rows of a length that is known, a part of one to a block of whole warps";
+  }
   if (is_strided(s.family) &&
       (c.rows != kernels::warp_size || c.vector > threads || !std::has_single_bit(static_cast<unsigned>(threads)))) {
     return "the strided families take 32 rows a block, a power of two of warps, and no wider accesses than those";
@@ -58,7 +62,12 @@ std::string illegal(const Specialization& s) {
   if (!std::has_single_bit(static_cast<unsigned>(c.vector)) || c.vector * widest_type > 16) {
     return "the vector width is not a power of two of at most 16 bytes";
   }
-  if (c.packed && s.family != Family::registers) return "only the registers family holds packed elements";
+  if (c.packed && s.family != Family::registers && s.family != Family::strided_registers) {
+    return "only the families with a row in registers hold packed elements";
+  }
+  if (c.packed && is_strided(s.family) && (size_of(s.in) != 2 || c.vector == 1)) {
+    return "strided elements are packed where an access has several of 16 bits";
+  }
   if (c.pieces != 0 && s.family != Family::staged) return "only the staged family has pieces";
   if (reads_once(s.family) && (s.cols == 0 || (is_strided(s.family) ? s.cols : s.cols / c.vector) >
                                                   std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
@@ -107,18 +116,23 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
     for (int vector = widest_vector(problem); vector >= 1; vector /= 2) {
       for (const int warps : {1, 2, 4, 8, 16, 32}) {
         // Wide accesses take fewer instructions, and so less of what is gained by more threads.
-        const int most =
-            (vector > 1 && warps <= 8 ? most_elements
-                                      : most_elements_in_registers(problem, false, warps * kernels::warp_size)) /
-            vector;
+        const bool many = warps <= 4 || (vector > 1 && warps <= 8);
+        const int numbers =
+            many ? most_elements : most_elements_in_registers(problem, false, warps * kernels::warp_size);
         for (const int cluster : {1, 2, 4, 8, 16}) {
           const std::int64_t each = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;
-          if ((cluster > 1 && (!clusters || each * vector < 4)) || each > most) continue;
-          add(Family::strided_registers, {.threads = warps,
-                                          .rows = kernels::warp_size,
-                                          .cluster = cluster,
-                                          .vector = vector,
-                                          .elements = static_cast<int>(each) * vector});
+          if (cluster > 1 && (!clusters || each * vector < 4)) continue;
+          for (const bool packed : {false, true}) {
+            if (packed && (size_of(problem.in) != 2 || vector == 1)) continue;
+            const int most = !packed ? numbers : warps <= 8 ? 2 * most_elements : most_elements;
+            if (each * vector > most) continue;
+            add(Family::strided_registers, {.threads = warps,
+                                            .rows = kernels::warp_size,
+                                            .cluster = cluster,
+                                            .vector = vector,
+                                            .elements = static_cast<int>(each) * vector,
+                                            .packed = packed});
+          }
         }
         add(Family::strided, {.threads = warps,
                               .rows = kernels::warp_size,
@@ -166,6 +180,13 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
     }
   }
   for (const int threads : {256, 512, 1024}) {
+    for (const int elements : {2 * vector, 4 * vector}) {
+      for (const int resident : {0, 1024 / threads}) {
+        if (packets <= std::int64_t{16} * threads || (resident != 0 && threads != 512)) continue;
+        add(Family::split,
+            {.threads = threads, .vector = vector, .elements = elements, .blocked = true, .resident = resident});
+      }
+    }
     const int elements = problem.in == DType::f64 || threads < 1024 || vector < 8 ? 4 * vector : 2 * vector;
     if (problem.in == DType::f64 && threads == 1024) continue;
     if (packets < threads) continue;

@@ -71,7 +71,7 @@ int threads_of_one_block(const RowShape& rows) noexcept {
     if (p <= 16) return power_of_two(divide_up(p, 2));
     if (p <= std::int64_t{4} * warp)
       return std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp);
-    return to_warps(divide_up(p, p <= 256 ? 2 : 4));
+    return to_warps(divide_up(p, p <= 512 ? 2 : 4));
   }
   if (rows.problem.in == DType::f64) {
     if (p <= std::int64_t{4} * warp) return power_of_two(divide_up(p, 4));
@@ -120,6 +120,17 @@ Specialization looped(const RowShape& rows) {
                          .blocked = true});
 }
 
+// A row over as many blocks as it takes, for few rows: of many, blocks that read them twice are as fast.
+Specialization split(const RowShape& rows) {
+  const bool large = rows.problem.in == DType::f32;
+  return specialization(rows.problem, Family::split,
+                        {.threads = large ? 512 : 256,
+                         .vector = rows.vector,
+                         .elements = rows.problem.in == DType::f64 ? 8 : 16,
+                         .blocked = true,
+                         .resident = large ? 2 : 0});
+}
+
 Specialization for_many_rows(const Problem& problem, const Arch& arch, int vector) {
   const RowShape rows = describe_rows(problem, vector);
   // Beyond, several blocks with fewer packets each are faster where there are clusters.
@@ -136,31 +147,50 @@ Specialization for_many_rows(const Problem& problem, const Arch& arch, int vecto
 // Where blocks are fewer than multiprocessors, a row is spread over as many of them as can share it.
 constexpr std::int64_t few_rows = 64;
 std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& arch, int vector) {
-  if (!has_clusters(arch) || problem.cols < 8192) return std::nullopt;
+  if (problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
-  const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-  const int each = std::min(cluster == 16 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
-  for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
-    if (auto s = in_registers(rows, std::max(threads, small_block), cluster)) {
-      s->most_rows = few_rows;
-      return s;
+  std::optional<Specialization> few;
+  if (has_clusters(arch)) {
+    const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
+    const int each = std::min(cluster == 16 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
+    for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
+      if (!few) few = in_registers(rows, std::max(threads, small_block), cluster);
     }
   }
-  return std::nullopt;
+  // Of blocks all over the device none waits for the others for less than a row of this length takes in one.
+  if (!few && problem.cols >= 32768) few = split(rows);
+  if (few) few->most_rows = few_rows;
+  return few;
 }
 
-// Rows side by side in the registers of a small block, or of a cluster of them: of 8 warps, more where the
-// cluster is not enough.
-Specialization for_strided(const Problem& problem, const Arch& arch) {
+// A tile's limits, of the blocks of a cluster.
+struct TileLimits {
+  int warps;
+  int cluster;
+  bool packed;  // elements of 16 bits, in pairs
+};
+
+// Rows side by side in the registers of a small block, or of a cluster of them, within the first limits that allow it.
+// Elements of 16 bits in pairs, since an access of a warp is 64 bytes otherwise.
+Specialization for_strided(const Problem& problem, const Arch& arch, bool deterministic) {
+  static constexpr TileLimits of_pairs[] = {{4, 8, false}, {8, 8, true}, {16, 16, true}, {32, 16, true}};
+  static constexpr TileLimits of_elements[] = {{8, 16, false}, {16, 16, false}, {32, 16, false}};
+  const bool pairs = size_of(problem.in) == 2 && !deterministic && problem.cols > 16;
+  const int vector = pairs ? 2 : 1;
   const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
-  for (const int most_warps : {8, 16, 32}) {
-    const int columns = most_elements_in_registers(problem, false, most_warps * warp);  // of a thread
-    const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{most_warps} * columns));
-    if (cluster > most_cluster) continue;
-    const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), most_warps);
+  for (const TileLimits& limits : pairs ? std::span<const TileLimits>(of_pairs) : of_elements) {
+    const int columns = most_elements_in_registers(problem, false, limits.warps * warp);  // of a thread
+    const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{limits.warps} * columns));
+    if (cluster > std::min(limits.cluster, most_cluster)) continue;
+    const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), limits.warps);
     const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
     return specialization(problem, Family::strided_registers,
-                          {.threads = warps, .rows = warp, .cluster = cluster, .elements = static_cast<int>(each)});
+                          {.threads = warps,
+                           .rows = warp,
+                           .cluster = cluster,
+                           .vector = vector,
+                           .elements = static_cast<int>(each) * vector,
+                           .packed = limits.packed});
   }
   return generic(problem);
 }
@@ -177,6 +207,20 @@ bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0 && stride % vector == 0;
 }
 
+// What serves strided rows whose packets are not aligned: the same tile of fewer rows, if registers hold its columns
+// as numbers.
+Specialization by_single_elements(const Specialization& wide) {
+  const Problem problem{.cols = wide.cols, .in = wide.in, .out = wide.out, .op = wide.op, .layout = Layout::strided};
+  const int columns = wide.config.elements / wide.config.vector;
+  if (wide.family == Family::strided_registers &&
+      columns <= most_elements_in_registers(problem, false, wide.config.threads * warp)) {
+    return specialization(
+        problem, wide.family,
+        {.threads = wide.config.threads, .rows = warp, .cluster = wide.config.cluster, .elements = columns});
+  }
+  return generic(problem);
+}
+
 }  // namespace
 
 Bundle bundle_of(const Specialization& specialization, bool deterministic) {
@@ -185,11 +229,7 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
   if (specialization.config.vector == 1) return {aligned};  // an element is always aligned
   if (is_strided(specialization.family)) {
     // Packets lie across the rows, so that whether they are aligned says nothing about the length of a row.
-    Specialization any = generic({.cols = specialization.cols,
-                                  .in = specialization.in,
-                                  .out = specialization.out,
-                                  .op = specialization.op,
-                                  .layout = Layout::strided});
+    Specialization any = by_single_elements(specialization);
     any.config.aligned = true;
     any.most_rows = specialization.most_rows;
     return {aligned, any};
@@ -204,8 +244,8 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
 Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, bool deterministic) {
   // Without peeling, a wide access that does not divide the row would find few rows aligned to it.
   const int vector = deterministic ? dividing_vector(problem) : widest_vector(problem);
-  const Specialization base =
-      problem.layout == Layout::strided ? for_strided(problem, arch) : for_many_rows(problem, arch, vector);
+  const Specialization base = problem.layout == Layout::strided ? for_strided(problem, arch, deterministic)
+                                                                : for_many_rows(problem, arch, vector);
   if (!variant.empty()) {
     const Specialization asked = point(problem, variant, base);
     if (deterministic && is_strided(asked.family) && asked.config.vector > 1) {

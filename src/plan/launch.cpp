@@ -68,6 +68,19 @@ void check_pointer(const Problem& problem, const void* pointer, DType type, cons
   }
 }
 
+// Blocks a row: as many as hold it, or all that there is room for.
+std::int64_t gang_of(const Specialization& s, int resident_blocks) noexcept {
+  if (s.family != Family::split) return 1;
+  const std::int64_t packets = std::max<std::int64_t>(s.cols / s.config.vector, 1);
+  const std::int64_t of_block = std::int64_t{s.config.threads} * (s.config.elements / s.config.vector);
+  return std::clamp<std::int64_t>((packets - 1) / of_block + 1, 1, std::max(resident_blocks, 1));
+}
+
+// Gangs that there is room for.
+std::int64_t gangs(std::int64_t gang, int resident_blocks) noexcept {
+  return std::max<std::int64_t>(resident_blocks / gang, 1);
+}
+
 }  // namespace
 
 void check(const Problem& problem) {
@@ -121,19 +134,23 @@ Geometry geometry(const Specialization& specialization, const Rows& rows, int re
   const kernels::Config& config = specialization.config;
   // Of gridDim.x, on every device; whole clusters.
   const std::int64_t most_x = ((std::int64_t{1} << 31) - 1) / config.cluster;
+  const std::int64_t gang = gang_of(specialization, resident_blocks);
   std::int64_t tiles = (rows.count - 1) / rows_of_tile(specialization) + 1;
   if (config.persistent) tiles = std::min<std::int64_t>(tiles, std::max(resident_blocks, 1));
+  if (specialization.family == Family::split) tiles = std::min(tiles, gangs(gang, resident_blocks)) * gang;
 
   Geometry geometry;
   geometry.grid_y = static_cast<unsigned>((tiles - 1) / most_x + 1);
   geometry.grid_x = static_cast<unsigned>(((tiles - 1) / geometry.grid_y + 1) * config.cluster);
   geometry.cluster = static_cast<unsigned>(config.cluster);
+  geometry.gang = static_cast<unsigned>(gang);
   geometry.block = static_cast<unsigned>(config.threads * config.rows);
   geometry.shared = static_cast<unsigned>(config.shared);
   return geometry;
 }
 
-kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked) noexcept {
+kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked, const Geometry& geometry,
+                             void* workspace) noexcept {
   return {.out = rows.out,
           .in = rows.in,
           .rows = rows.count,
@@ -142,7 +159,16 @@ kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRow
           .in_stride = rows.in_stride,
           .inner = rows.inner,
           .scale = rows.scale,
-          .zero_masked = masked == MaskedRows::zero ? 1 : 0};
+          .zero_masked = masked == MaskedRows::zero ? 1 : 0,
+          .gang = static_cast<int>(geometry.gang),
+          .workspace = workspace};
+}
+
+std::size_t workspace_bytes(const Specialization& specialization, int resident_blocks) noexcept {
+  if (specialization.family != Family::split) return 0;
+  const std::int64_t gang = gang_of(specialization, resident_blocks);
+  const std::int64_t words = kernels::gang_words(static_cast<int>(gang), accumulator_bytes(specialization.in));
+  return static_cast<std::size_t>(gangs(gang, resident_blocks) * words) * sizeof(std::uint64_t);
 }
 
 }  // namespace jitsoftmax::plan

@@ -1,6 +1,7 @@
 // What one launch hands to the driver, as pure functions: checked rows, grid and arguments.
 #pragma once
 
+#include <cstddef>
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
 
@@ -21,13 +22,20 @@ struct Geometry {
   unsigned grid_y = 1;  // > 1 where more blocks are needed than one dimension of a grid takes
   unsigned block = 1;
   unsigned cluster = 1;  // blocks along x that form one
+  unsigned gang = 1;     // of the split family: neighbouring blocks that share a row; the whole grid has to be resident
   unsigned shared = 0;   // bytes
 };
 
-// `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels.
+// `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels and gangs.
 // `rows` are checked and not empty.
 [[nodiscard]] Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept;
 
-[[nodiscard]] kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked) noexcept;
+// `workspace`: of so many bytes as workspace_bytes() says, for this launch alone while it runs.
+[[nodiscard]] kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked,
+                                           const Geometry& geometry, void* workspace) noexcept;
+
+// Zeroed device memory that every launch of the kernel on a device with so many resident blocks has enough of;
+// 0 where it takes none.
+[[nodiscard]] std::size_t workspace_bytes(const Specialization& specialization, int resident_blocks) noexcept;
 
 }  // namespace jitsoftmax::plan

@@ -11,11 +11,12 @@ struct FamilyNames {
   std::string_view name;
   std::string_view file;
 };
-constexpr std::array<FamilyNames, 6> families{{
+constexpr std::array<FamilyNames, 7> families{{
     {Family::safe, "safe", "softmax_safe.cuh"},
     {Family::looped, "looped", "softmax_looped.cuh"},
     {Family::registers, "registers", "softmax_registers.cuh"},
     {Family::staged, "staged", "softmax_staged.cuh"},
+    {Family::split, "split", "softmax_split.cuh"},
     {Family::strided, "strided", "softmax_strided.cuh"},
     {Family::strided_registers, "strided_registers", "softmax_strided_registers.cuh"},
 }};

@@ -14,7 +14,7 @@
 
 namespace jitsoftmax::plan {
 
-enum class Family : std::uint8_t { safe, looped, registers, staged, strided, strided_registers };
+enum class Family : std::uint8_t { safe, looped, registers, staged, split, strided, strided_registers };
 
 // Families that hold a row between one read and one write.
 [[nodiscard]] constexpr bool reads_once(Family family) noexcept {

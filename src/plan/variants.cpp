@@ -99,9 +99,10 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     const auto family = family_named(*variant.family);
     if (!family)
       refuse(problem, variant,
-             "'" + *variant.family + "' is no family; known: safe looped registers staged strided strided_registers");
+             "'" + *variant.family +
+                 "' is no family; known: safe looped registers staged split strided strided_registers");
     result.family = *family;
-    config.blocked = *family == Family::safe || *family == Family::looped || *family == Family::strided;
+    config.blocked = !reads_once(*family);
     config.pieces = *family == Family::staged ? 2 : 0;
     config.packed = false;
   }
@@ -131,7 +132,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   }
   const std::int64_t cols = result.cols;
   result = specialization(problem, result.family, config);
-  result.cols = reads_once(result.family) ? problem.cols : cols;
+  result.cols = reads_once(result.family) || result.family == Family::split ? problem.cols : cols;
   if (const std::string why = illegal(result); !why.empty()) refuse(problem, variant, why);
   return result;
 }

@@ -168,12 +168,12 @@ TEST_CASE("many threads ask one engine for the same and for different problems")
   CHECK(engine.stats().compiles == 5);
 }
 
-TEST_CASE("two streams at once do not disturb each other") {
+void disturb(const Problem& problem, std::int64_t count) {
+  CAPTURE(problem.cols);
   const Gpu gpu;
   Engine engine(gpu_options());
-  const Problem problem{.cols = 131072};
   const Kernel kernel = engine.prepare(problem);
-  constexpr std::size_t elements = 128 * 131072;
+  const auto elements = static_cast<std::size_t>(problem.cols * count);
   std::vector<float> input(elements);
   std::mt19937 random(9);
   for (float& x : input) x = static_cast<float>(random() % 1000) / 100;
@@ -184,13 +184,20 @@ TEST_CASE("two streams at once do not disturb each other") {
   Rows rows;
   rows.in = in.get();
   rows.out = first.get();
-  rows.count = 128;
+  rows.count = count;
   kernel.launch(rows);
   std::vector<float> expected(elements);
   first.download(expected.data(), elements * 4);
 
   const cuda::OwnedStream a = cuda::make_stream();
   const cuda::OwnedStream b = cuda::make_stream();
+  const cuda::OwnedStream c = cuda::make_stream();
+  cuda::DeviceBuffer third(elements * 4);
+  rows.out = third.get();
+  const cuda::OwnedGraphExec graph = cuda::capture(c.get(), [&] {
+    kernel.launch(rows, c.get());
+    kernel.launch(rows, c.get());
+  });
   std::vector<float> got(elements);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 50; ++i) {
@@ -198,14 +205,18 @@ TEST_CASE("two streams at once do not disturb each other") {
       kernel.launch(rows, a.get());
       rows.out = second.get();
       kernel.launch(rows, b.get());
+      cuda::check(cuda::driver().GraphLaunch(graph.get(), c.get()), "cuGraphLaunch");
     }
     cuda::check(cuda::driver().CtxSynchronize(), "cuCtxSynchronize");
-    for (cuda::DeviceBuffer* out : {&first, &second}) {
+    for (cuda::DeviceBuffer* out : {&first, &second, &third}) {
       out->download(got.data(), elements * 4);
       REQUIRE(got == expected);
     }
   }
 }
+
+TEST_CASE("two streams and a graph at once do not disturb each other") { disturb({.cols = 131072}, 128); }
+TEST_CASE("nor do rows that blocks all over the device share") { disturb({.cols = 1 << 20}, 3); }
 
 TEST_CASE("Device::cuda needs no current context and leaves none") {
   Options options = Options::from_environment();

@@ -62,7 +62,7 @@ TEST_CASE("rows of common long lengths, and rows beyond a block's shared memory"
   Engine engine(gpu_options());
   std::vector<Problem> problems;
   for (const auto& [in, out] : type_pairs) {
-    for (const std::int64_t cols : {46336, 64000, 102400, 151936, 151935, 262144, 1000003})
+    for (const std::int64_t cols : {46336, 64000, 102400, 151936, 151935, 262144, 1000003, 3000017})
       problems.push_back({cols, in, out});
   }
   warm_up(engine, problems);

@@ -107,6 +107,10 @@ std::vector<NamedKernel> runtime_kernels(const Problem& problem, bool determinis
       if (plan::widest_vector(problem) < 4) cluster.vector = 2;
       cluster.cluster = 2;
       kernels.push_back(runtime(problem, "wide tiles, cluster", cluster, deterministic));
+      if (size_of(problem.in) == 2) {
+        cluster.packed = true;
+        kernels.push_back(runtime(problem, "wide tiles, cluster, packed", cluster, deterministic));
+      }
     }
     return kernels;
   }
@@ -180,7 +184,8 @@ std::vector<Problem> mutation_problems() {
           {.cols = 600},
           {.cols = 7, .layout = Layout::strided},
           {.cols = 300, .layout = Layout::strided},
-          {.cols = 543, .layout = Layout::strided}};
+          {.cols = 543, .layout = Layout::strided},
+          {.cols = 300, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided}};
 }
 
 plan::Bundle chosen(const Problem& problem, bool deterministic) {

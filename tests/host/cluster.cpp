@@ -1,6 +1,7 @@
 #include "host/cluster.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "host/executor.hpp"
@@ -21,7 +22,7 @@ Cluster& Cluster::current() {
 
 void Cluster::run(const plan::Geometry& geometry, long long index, const std::function<void()>& kernel,
                   std::uint64_t seed) {
-  size_ = static_cast<int>(geometry.cluster);
+  size_ = static_cast<int>(geometry.cluster * geometry.gang);
   block_threads_ = static_cast<int>(geometry.block);
   count_ = size_ * block_threads_;
   first_block_ = index * size_;
@@ -263,6 +264,22 @@ void Cluster::copy_barrier_wait(int offset) {
   own().copies.waited(now(), offset);
 }
 
+// Copied by memcpy, which the address sanitizer looks at.
+void Cluster::post(unsigned long long* to, unsigned long long word) {
+  std::memcpy(to, &word, sizeof(word));
+  for (int thread = 0; thread < count_; ++thread) {
+    if (at(thread).state == State::at_post) wake(thread);
+  }
+}
+unsigned long long Cluster::await_post(const unsigned long long* from, unsigned turn) {
+  for (;;) {
+    unsigned long long word = 0;
+    std::memcpy(&word, from, sizeof(word));
+    if (word >> 32 == turn) return word;
+    wait(State::at_post);
+  }
+}
+
 std::string Cluster::describe(int thread) const {
   const int local = in_block(thread);
   return "thread " + std::to_string(local) + " (warp " + std::to_string(local / warp_size) + ", lane " +
@@ -294,6 +311,8 @@ std::string Cluster::where(int thread) const {
       return "waits for a cluster barrier";
     case State::at_copy_barrier:
       return "waits for bytes: " + block(rank_of(thread)).copies.describe(at(thread).copy_barrier);
+    case State::at_post:
+      return "waits for what another block of its gang is to post";
     default:
       return "has exited";
   }
@@ -305,6 +324,7 @@ void Cluster::report_missing() const {
   while (at(waiting).state == State::exited) ++waiting;
   for (int thread = waiting; thread < count_; ++thread) {
     if (at(thread).state == State::at_copy_barrier) fail(thread, where(thread) + ", and no copy is under way");
+    if (at(thread).state == State::at_post) fail(thread, where(thread) + ", and nobody does");
   }
   // Whom it waits for: its warp, its block or all.
   const State state = at(waiting).state;

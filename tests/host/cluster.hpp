@@ -1,5 +1,5 @@
 // Cluster: runs the threads of one cluster of blocks after another, switching where they wait for each
-// other. A block of a kernel without clusters is a cluster of one.
+// other. A block of a kernel without clusters is a cluster of one, and the blocks of a gang are one as well.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,12 @@ class Cluster {
   void copy_barrier_init(int offset);
   void copy_barrier_expect(int offset, int bytes);
   void copy_barrier_wait(int offset);
+  void post(unsigned long long* to, unsigned long long word);
+  unsigned long long await_post(const unsigned long long* from, unsigned turn);
   void copy_to_shared(int to, const void* from, int bytes, int barrier);
 
  private:
-  enum class State { ready, at_barrier, at_shuffle, at_cluster_barrier, at_copy_barrier, exited };
+  enum class State { ready, at_barrier, at_shuffle, at_cluster_barrier, at_copy_barrier, at_post, exited };
   struct Thread {  // numbered through the cluster
     std::unique_ptr<Fiber> fiber;
     State state = State::exited;

@@ -86,6 +86,7 @@ constexpr const char* prologue = R"(// Generated from tests/host/cases.cpp.
 #include "kernel_templates/softmax_looped.cuh"
 #include "kernel_templates/softmax_registers.cuh"
 #include "kernel_templates/softmax_safe.cuh"
+#include "kernel_templates/softmax_split.cuh"
 #include "kernel_templates/softmax_staged.cuh"
 #include "kernel_templates/softmax_strided.cuh"
 #include "kernel_templates/softmax_strided_registers.cuh"

@@ -1,4 +1,4 @@
-// The kernels that hold a row between one read and one write, by hand.
+// The kernels that hold a row, or what they can of it, between one read and one write, by hand.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 struct Way {
   plan::Family family;
   int threads;
-  int cluster;
+  int cluster;  // blocks a row
   int packets;  // of a thread
   int pieces = 0;
   bool packed = false;
@@ -27,13 +27,27 @@ struct Way {
 
 constexpr auto registers = plan::Family::registers;
 constexpr auto staged = plan::Family::staged;
+constexpr auto split = plan::Family::split;
 constexpr Way ways[] = {
-    {registers, 2, 1, 3},          {registers, 8, 1, 1},           {registers, 32, 1, 2},
-    {registers, 96, 1, 1},         {registers, 64, 2, 2},          {registers, 32, 4, 1},
+    {registers, 2, 1, 3},
+    {registers, 8, 1, 1},
+    {registers, 32, 1, 2},
+    {registers, 96, 1, 1},
+    {registers, 64, 2, 2},
+    {registers, 32, 4, 1},
     {registers, 96, 16, 1},  // more partials than lanes
-    {registers, 8, 1, 2, 0, true}, {registers, 64, 1, 4, 0, true}, {registers, 32, 2, 3, 0, true},
-    {staged, 32, 1, 1, 1},         {staged, 96, 1, 4, 2},          {staged, 64, 1, 4, 4},
-    {staged, 64, 2, 2, 1},         {staged, 32, 8, 4, 2},          {staged, 64, 8, 1, 1},
+    {registers, 8, 1, 2, 0, true},
+    {registers, 64, 1, 4, 0, true},
+    {registers, 32, 2, 3, 0, true},
+    {staged, 32, 1, 1, 1},
+    {staged, 96, 1, 4, 2},
+    {staged, 64, 1, 4, 4},
+    {staged, 64, 2, 2, 1},
+    {staged, 32, 8, 4, 2},
+    {staged, 64, 8, 1, 1},
+    {split, 64, 2, 2},
+    {split, 32, 3, 1},
+    {split, 32, 9, 2},  // more than there is room for
 };
 
 // A number of columns between 1 and the most that fit; they take turns.
@@ -66,10 +80,11 @@ std::optional<HeldCase> held_case(const Problem& problem, const Way& way) {
       plan::specialization(problem, way.family,
                            {.threads = way.threads,
                             .rows = way.threads < kernels::warp_size ? kernels::warp_size / way.threads : 1,
-                            .cluster = way.cluster,
+                            .cluster = way.family == split ? 1 : way.cluster,
                             .vector = vector,
                             .elements = way.packets * vector,
                             .packed = way.packed,
+                            .blocked = way.family == split,
                             .pieces = way.pieces});
   if (!plan::illegal(s).empty()) return std::nullopt;
   return HeldCase{problem, {way.name(), plan::bundle_of(s, false)}, {way.name(), plan::bundle_of(s, true)}};
@@ -114,7 +129,8 @@ std::vector<HeldCase> held_cases() {
 std::vector<HeldCase> mutation_cases() {
   std::vector<HeldCase> cases;
   for (const Way& way : {Way{registers, 64, 2, 2}, Way{registers, 96, 16, 1}, Way{registers, 320, 2, 1},
-                         Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2}}) {
+                         Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2},
+                         Way{split, 32, 2, 2}, Way{split, 32, 9, 1}}) {
     for (const int turn : {0, 3, 6}) {
       if (const auto held = held_case({.cols = length(way, 4, turn)}, way)) cases.push_back(*held);
     }

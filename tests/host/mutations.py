@@ -31,15 +31,17 @@ LOOPS = {
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
     "tile * config.rows < arguments.rows": "(tile + 1) * config.rows < arguments.rows",
     "tile_rows < arguments.rows": "tile_rows + tile_rows < arguments.rows",
+    "first + step < cover.own": "first + step + step < cover.own",  # the last chunk is lost
 }
 # Of one file: rows always fit in what is staged; a helper's partials are counted again where they are loaded.
 LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}, "tile_group.cuh": {"i < each": "i + 1 < each"}}
 # At equality both sides are the same number.
-NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?"]
+NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?",
+             "each * rank_ < packets ?", "left < each ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
 ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|publish\(\w+\(\), .*\);"
-                      r"|\w*barrier\(\w*\)\.(?:init|expect|wait|wait_for_blocks)\(.*\);|send_to_block\(.*\);")
+                      r"|\w*barrier\(\w*\)\.(?:init|expect|wait|wait_for_blocks)\(.*\);|send_to_block\(.*\);|\bpost\(.*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")
 WEAKER = {"<": "<=", ">=": ">"}
@@ -83,7 +85,7 @@ def mutations_of(name, line):
 
 
 def all_mutations(templates):
-    names = ["online.cuh", "one_read.cuh", "row_group.cuh", "tile_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
+    names = ["online.cuh", "one_read.cuh", "row_group.cuh", "gang.cuh", "tile_group.cuh", *sorted(p.name for p in templates.glob("softmax_*.cuh"))]
     for name in names:
         at = 0
         for number, line in enumerate((templates / name).read_text().splitlines(keepends=True)):

@@ -31,4 +31,9 @@ void copy_to_shared(int to, const void* from, int bytes, int barrier_offset) {
   Cluster::current().copy_to_shared(to, from, bytes, barrier_offset);
 }
 
+void post(unsigned long long* to, unsigned long long word) { Cluster::current().post(to, word); }
+unsigned long long await_post(const unsigned long long* from, unsigned turn) {
+  return Cluster::current().await_post(from, turn);
+}
+
 }  // namespace jitsoftmax::kernels::cpu

@@ -233,6 +233,49 @@ TEST_CASE("strided rows that move wide have a kernel beside them for rows whose 
         3 * static_cast<unsigned>(bundle.front().config.cluster));
 }
 
+TEST_CASE("strided elements of 16 bits move in pairs, and one by one where pairs are not aligned") {
+  const Problem problem{.cols = 4096, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided};
+  const plan::Bundle bundle = plan::choose(problem, hopper);
+  REQUIRE(bundle.size() == 2);
+  CHECK(bundle.front().config.vector == 2);
+  CHECK(bundle.front().config.packed);
+  // Not the two reads of rows of any length: registers hold as many columns of half as many rows.
+  CHECK(bundle.back().family == plan::Family::strided_registers);
+  CHECK(bundle.back().config.vector == 1);
+  CHECK_FALSE(bundle.back().config.packed);
+}
+
+TEST_CASE(
+    "few rows that no cluster holds are split over the device, but not where bits are to be the same everywhere") {
+  const Problem problem{.cols = 1 << 20};
+  const plan::Bundle bundle = plan::choose(problem, hopper);
+  CHECK(bundle.front().family == plan::Family::split);
+  CHECK(bundle.front().most_rows == 64);
+  CHECK(bundle.back().family == plan::Family::looped);
+  CHECK(plan::choose({.cols = 131072}, Arch{8, 0, 0}).front().family == plan::Family::split);
+  for (const plan::Specialization& s : plan::choose(problem, hopper, {}, true)) CHECK(s.family != plan::Family::split);
+}
+
+TEST_CASE("a gang has as many blocks as hold a row, or as the device has room for; whole gangs are launched") {
+  const plan::Specialization s = plan::choose({.cols = 1 << 20}, hopper).front();
+  const int blocks = (1 << 20) / (s.config.threads * s.config.elements);
+  for (const int room : {blocks, 2 * blocks, 2 * blocks + 1, 5 * blocks - 1}) {
+    CAPTURE(room);
+    for (const std::int64_t rows : {1, 2, 3, 64}) {
+      const plan::Geometry grid = plan::geometry(s, {.count = rows}, room);
+      CHECK(grid.gang == static_cast<unsigned>(blocks));
+      CHECK(grid.grid_y == 1);
+      CHECK(grid.grid_x ==
+            grid.gang * std::min<unsigned>(static_cast<unsigned>(rows), static_cast<unsigned>(room) / grid.gang));
+      const auto gangs = static_cast<std::int64_t>(grid.grid_x / grid.gang);
+      CHECK(plan::workspace_bytes(s, room) >= static_cast<std::size_t>(gangs * kernels::gang_words(blocks, 4) * 8));
+    }
+  }
+  CHECK(plan::geometry(s, {.count = 3}, blocks - 1).gang == static_cast<unsigned>(blocks) - 1);
+  CHECK(plan::geometry(s, {.count = 3}, 0).grid_x == 1);
+  CHECK(plan::workspace_bytes(plan::choose({.cols = 4096}, hopper).front(), 264) == 0);
+}
+
 TEST_CASE("strided rows whose bits must not depend on their address do not move wide") {
   const Problem problem{.cols = 1024, .layout = Layout::strided};
   CHECK(contains(error_of([&] { (void)plan::choose(problem, hopper, {.vector = 2}, true); }), "pass vector 1"));

@@ -1,0 +1,24 @@
+// CaptureRelaxed: what prepares a launch may be called while streams are being captured.
+#pragma once
+
+#include "cuda/driver.hpp"
+
+namespace jitsoftmax::cuda {
+
+// Loading code and allocating memory can synchronize, which a capture on any thread forbids in its strict
+// mode. This thread's calls touch no captured stream, so they are let through for a scope.
+class CaptureRelaxed {
+ public:
+  explicit CaptureRelaxed(const Driver& usable) : driver_(usable) {
+    check(driver_.ThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+  }
+  ~CaptureRelaxed() { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
+  CaptureRelaxed(const CaptureRelaxed&) = delete;
+  CaptureRelaxed& operator=(const CaptureRelaxed&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // the exchange leaves the thread's own here
+};
+
+}  // namespace jitsoftmax::cuda
