@@ -78,16 +78,17 @@ using Log = std::function<void(LogLevel, const std::string& message)>;
 // fields are chosen by the named variant, or by the library where there is no name. A choice that
 // cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
-  std::string name = {};                   // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  std::optional<std::string> family = {};  // "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
-  std::optional<int> threads = {};         // threads a row
-  std::optional<int> rows = {};            // rows a block
-  std::optional<int> cluster = {};         // blocks a row (sm_90 and newer)
-  std::optional<int> vector = {};          // elements an access
-  std::optional<int> elements = {};        // elements a thread holds at a time
-  std::optional<int> pieces = {};          // asynchronous copies a block, of the staged family
-  std::optional<int> resident = {};        // blocks a multiprocessor that the registers are to allow
-  std::optional<bool> packed = {};         // registers: hold the bits that were read instead of numbers
+  std::string name = {};  // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
+  std::optional<std::string> family =
+      {};                            // "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
+  std::optional<int> threads = {};   // threads a row
+  std::optional<int> rows = {};      // rows a block
+  std::optional<int> cluster = {};   // blocks a row (sm_90 and newer)
+  std::optional<int> vector = {};    // elements an access
+  std::optional<int> elements = {};  // elements a thread holds at a time
+  std::optional<int> pieces = {};    // asynchronous copies a block, of the staged family
+  std::optional<int> resident = {};  // blocks a multiprocessor that the registers are to allow
+  std::optional<bool> packed = {};   // registers: hold the bits that were read instead of numbers
 
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !cluster && !vector && !elements && !pieces && !resident &&
