@@ -28,6 +28,8 @@ const char* what_it_does(Family family) {
       return "a row stays in registers between its one read and its one write";
     case Family::staged:
       return "a row waits in shared memory between its one read and its one write";
+    case Family::counted:
+      return "a row stays in an array that the launch counts, in local memory, between its one read and its one write";
     case Family::strided:
       return "rows side by side are read twice and written once";
     case Family::strided_registers:

@@ -24,7 +24,8 @@ void EngineOptions::add_to(CLI::App& command) {
       .add_option("--variant", variant.name,
                   "A kernel by name: safe3, v0 ... v4, generic (bench: also best, tuned, all, every)")
       ->group(group);
-  command.add_option("--family", variant.family, "safe, looped, registers, staged, strided or strided_registers")
+  command
+      .add_option("--family", variant.family, "safe, looped, registers, staged, counted, strided or strided_registers")
       ->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);
   command.add_option("--rows", variant.rows, "Rows a block")->group(group);

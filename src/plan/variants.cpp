@@ -99,7 +99,8 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     const auto family = family_named(*variant.family);
     if (!family)
       refuse(problem, variant,
-             "'" + *variant.family + "' is no family; known: safe looped registers staged strided strided_registers");
+             "'" + *variant.family +
+                 "' is no family; known: safe looped registers staged counted strided strided_registers");
     result.family = *family;
     config.blocked = *family == Family::safe || *family == Family::looped || *family == Family::strided;
     config.pieces = *family == Family::staged ? 2 : 0;

@@ -27,13 +27,27 @@ struct Way {
 
 constexpr auto registers = plan::Family::registers;
 constexpr auto staged = plan::Family::staged;
+constexpr auto counted = plan::Family::counted;
 constexpr Way ways[] = {
-    {registers, 2, 1, 3},          {registers, 8, 1, 1},           {registers, 32, 1, 2},
-    {registers, 96, 1, 1},         {registers, 64, 2, 2},          {registers, 32, 4, 1},
+    {registers, 2, 1, 3},
+    {registers, 8, 1, 1},
+    {registers, 32, 1, 2},
+    {registers, 96, 1, 1},
+    {registers, 64, 2, 2},
+    {registers, 32, 4, 1},
     {registers, 96, 16, 1},  // more partials than lanes
-    {registers, 8, 1, 2, 0, true}, {registers, 64, 1, 4, 0, true}, {registers, 32, 2, 3, 0, true},
-    {staged, 32, 1, 1, 1},         {staged, 96, 1, 4, 2},          {staged, 64, 1, 4, 4},
-    {staged, 64, 2, 2, 1},         {staged, 32, 8, 4, 2},          {staged, 64, 8, 1, 1},
+    {registers, 8, 1, 2, 0, true},
+    {registers, 64, 1, 4, 0, true},
+    {registers, 32, 2, 3, 0, true},
+    {staged, 32, 1, 1, 1},
+    {staged, 96, 1, 4, 2},
+    {staged, 64, 1, 4, 4},
+    {staged, 64, 2, 2, 1},
+    {staged, 32, 8, 4, 2},
+    {staged, 64, 8, 1, 1},
+    {counted, 8, 1, 3},
+    {counted, 64, 1, 4},
+    {counted, 64, 2, 2},
 };
 
 // A number of columns between 1 and the most that fit; they take turns.
@@ -114,7 +128,8 @@ std::vector<HeldCase> held_cases() {
 std::vector<HeldCase> mutation_cases() {
   std::vector<HeldCase> cases;
   for (const Way& way : {Way{registers, 64, 2, 2}, Way{registers, 96, 16, 1}, Way{registers, 320, 2, 1},
-                         Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2}}) {
+                         Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2},
+                         Way{counted, 64, 1, 3}}) {
     for (const int turn : {0, 3, 6}) {
       if (const auto held = held_case({.cols = length(way, 4, turn)}, way)) cases.push_back(*held);
     }
