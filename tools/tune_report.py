@@ -53,15 +53,17 @@ def tuned_in(path):
     try:
         shapes = []
         for document in documents_in(path.read_text()):
+            of_document = []
             for shape in document["shapes"]:
                 timed = {c["specialization"]: c["median_seconds"] for c in shape["candidates"]
                          if c.get("median_seconds", 0) > 0}
                 rejected = {c["specialization"]: c.get("ruled_out") or c.get("failed") for c in shape["candidates"]
                             if "median_seconds" not in c}
-                # The rows that were asked for may be more than fit, and a record keeps those that it began with: a tune
-                # tells shapes apart by the kind of their number.
-                shapes.append(Tuned(f"{shape['rows']}x{shape['problem']}", shape["winner"], shape["built_in"], timed,
-                                    rejected))
+                tuned = Tuned(f"{shape['rows']}x{shape['problem']}", shape["winner"], shape["built_in"], timed, rejected)
+                # Lines of one problem and one kind of rows have one record, of the rows of the first.
+                if tuned not in of_document:
+                    of_document.append(tuned)
+            shapes += of_document
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReportError(f"'{path}' is no result of jitsoftmax autotune --json: {error!r}") from error
     shapes = [shape for shape in shapes if shape.winner]

@@ -83,6 +83,11 @@ class Choice(InFolder):
         self.assertIn("4 shapes", self.report(RECORDED, RECORDED)[1])
         self.assertIn("4 shapes", self.report(json.dumps(RECORDED) + "\n" + json.dumps(RECORDED) + "\n")[1])
 
+    def test_lines_that_share_a_record_count_once(self):
+        twice = copy.deepcopy(RECORDED)
+        twice["shapes"] += copy.deepcopy(RECORDED["shapes"])
+        self.assertIn("2 shapes", self.report(twice)[1])
+
     def test_what_is_no_tune_is_a_usage_error(self):
         for text in ("", "[1]", "{}", '{"shapes": []}', '{"shapes": [{"rows": 1}]}', json.dumps(RECORDED)[:-2]):
             with self.subTest(text[:20]):
@@ -283,6 +288,7 @@ class Study(InFolder):
         self.assertIn("| copy | cuMemcpyDtoDAsync | 32.00 | 1 | 86 % |", text)
         self.assertIn("| 201 | 67 | 61 | 32 | 0 |\n", text)
         self.assertIn("| v3 | no room |", text)
+        self.assertNotIn("counted 4", text)  # a column, no step
         self.assertIn("| 4 | 1024 | 40.00 | 32 | 0 | 40.00 | 32 | 24 |  |\n", text)
         rows = [line for line in text.splitlines() if line.startswith("|")]
         self.assertEqual(len({line.count("|") for line in rows[:4]}), 1)
