@@ -18,6 +18,7 @@ import csv
 import json
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -75,14 +76,16 @@ def counters_in(text):
     if start is None:
         raise StudyError("ncu counted nothing: " + " ".join(text.split())[-300:])
     header, *rows = csv.reader(lines[start:])
-    number = lambda text, unit: float(text.replace(",", "")) * UNITS.get(unit, 1)  # noqa: E731
     if "Metric Name" in header:
         name, unit, value = (header.index(f"Metric {what}") for what in ("Name", "Unit", "Value"))
-        return {row[name]: number(row[value], row[unit]) for row in reversed(rows) if len(row) == len(header)}
-    if len(rows) < 2:
+        found = [(row[name], row[unit], row[value]) for row in reversed(rows) if len(row) == len(header)]
+    elif len(rows) >= 2:
+        found = list(zip(header, rows[0], rows[1]))  # units, then the first kernel
+    else:
         raise StudyError("ncu counted nothing: there is no kernel in what it printed")
-    units, values = rows[0], rows[1]
-    return {name: number(value, unit) for name, unit, value in zip(header, units, values) if "__" in name and value}
+    # A counter that this GPU does not have is "n/a".
+    return {name: float(value.replace(",", "")) * UNITS.get(unit, 1) for name, unit, value in found
+            if "__" in name and re.fullmatch(r"[\d,.]+", value)}
 
 
 def bytes_in(counters):

@@ -251,6 +251,8 @@ class Study(InFolder):
                          {"dram_read_bytes": 67108864, "dram_write_bytes": 6e7, "l2_read_bytes": 4194304 * 32})
         self.assertEqual(study.bytes_in(study.counters_in(DETAILS)),
                          {"dram_read_bytes": 67.1e6, "l2_read_bytes": 4194304 * 32})
+        self.assertEqual(study.bytes_in(study.counters_in(RAW.replace("4194304", "n/a"))),
+                         {"dram_read_bytes": 67108864, "dram_write_bytes": 6e7})
         with self.assertRaisesRegex(study.StudyError, "counted nothing: ==ERROR== permission"):
             study.counters_in("==ERROR== permission")
 
