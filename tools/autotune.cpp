@@ -9,12 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "cache/store.hpp"
 #include "commands.hpp"
+#include "cuda/device.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
+#include "kernel_facts.hpp"
 #include "logger.hpp"
 #include "options.hpp"
+#include "plan/choice.hpp"
 #include "plan/specialization.hpp"
+#include "plan/tuned.hpp"
 #include "progress_line.hpp"
 #include "shapes.hpp"
 #include "tune_report.hpp"
@@ -39,10 +44,14 @@ bool concerns_one_shape(ErrorCode code) noexcept {
 
 class Tuning {
  public:
-  explicit Tuning(const TuneRequest& request) : request_(request), shapes_(read_shapes(request.shapes)) {}
+  explicit Tuning(const TuneRequest& request)
+      : request_(request),
+        options_(request.engine.options()),
+        store_({.layers = options_.cache_layers, .directory = cache::resolve_directory(options_.cache_dir), .log = {}}),
+        shapes_(read_shapes(request.shapes)) {}
 
   int run() {
-    Options options = request_.engine.options();
+    Options options = options_;
     options.device = Device::cuda(request_.device);
     Engine engine(options);
     for (const ShapeLine& shape : shapes_) {
@@ -87,14 +96,30 @@ class Tuning {
     }
     lost_ = lost_ || !report.kept;
     if (request_.json) {
-      reports_.push_back(to_json(report));
+      reports_.push_back(to_json(report, facts_of_kernels(report)));
       return;
     }
     std::fputs(to_text(report, request_.verbose).c_str(), stdout);
     std::fflush(stdout);
   }
 
+  // Of the kernels that can be chosen, in the form for aligned rows, which is what was timed where there is one. They
+  // were compiled into the cache, now or when they were timed first; what is there no more is left out.
+  FactsByKernel facts_of_kernels(const TuneReport& report) {
+    FactsByKernel facts;
+    const Arch arch = cuda::architecture(cuda::device_of(request_.device));
+    for (const TuneItem& item : report.items) {
+      const auto named = plan::specialization_named(report.problem, item.specialization);
+      if (!named || !item.rejected.empty()) continue;
+      const auto found = cached_facts(store_, plan::bundle_of(*named, false).front(), arch);
+      if (found) facts.emplace(item.specialization, *found);
+    }
+    return facts;
+  }
+
   const TuneRequest& request_;
+  const Options options_;
+  cache::Store store_;
   const std::vector<ShapeLine> shapes_;
   ProgressLine line_;
   nlohmann::ordered_json reports_ = nlohmann::ordered_json::array();

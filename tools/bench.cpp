@@ -2,31 +2,26 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cstdio>
 #include <jitsoftmax/engine.hpp>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "api/code.hpp"
 #include "bench_case.hpp"
 #include "bench_cells.hpp"
 #include "bench_compare.hpp"
+#include "bench_contenders.hpp"
 #include "bench_report.hpp"
+#include "bench_study.hpp"
 #include "commands.hpp"
 #include "cuda/device.hpp"
 #include "exit_code.hpp"
 #include "interrupt.hpp"
-#include "logger.hpp"
 #include "options.hpp"
 #include "output_file.hpp"
-#include "plan/candidates.hpp"
-#include "plan/choice.hpp"
-#include "plan/variants.hpp"
 #include "shapes.hpp"
 
 namespace jitsoftmax::tools {
@@ -40,77 +35,10 @@ struct BenchRequest {
   std::string with;
   std::optional<std::string> fail_above;
   int device = 0;
+  bool study = false;
   BenchOptions measuring;
   EngineOptions engine;
 };
-
-// One engine a contender: a variant is an option of an engine.
-struct Contenders {
-  std::vector<std::unique_ptr<Engine>> engines;
-  std::vector<Contender> list;
-
-  void add(const std::string& name, Options options, const Variant& variant) {
-    options.variant = variant;
-    engines.push_back(std::make_unique<Engine>(std::move(options)));
-    list.push_back({name, engines.back().get()});
-  }
-};
-
-Contenders contenders(const BenchRequest& request) {
-  Options options = request.engine.options();
-  options.device = Device::cuda(request.device);
-  Contenders result;
-  const Variant& given = request.engine.variant;
-  const bool all = given.name == "all";
-  const bool tuned = given.name == "tuned";
-  options.use_records = false;
-  if (all || tuned || given.name == "best" || given.empty()) result.add("best", options, {});
-  options.use_records = true;
-  if (tuned) result.add("tuned", options, {});
-  if (all) {
-    for (const std::string& name : plan::variant_names()) {
-      Variant variant;
-      variant.name = name;
-      result.add(name, options, variant);
-    }
-  }
-  if (result.list.empty()) result.add(given.name.empty() ? "given" : given.name, options, given);
-  return result;
-}
-
-// One contender for each candidate of the problem. Their kernels are compiled here, in parallel.
-Contenders every_candidate(const BenchRequest& request, const Problem& problem, const Arch& arch) {
-  Options options = request.engine.options();
-  options.device = Device::cuda(request.device);
-  const std::vector<plan::Specialization> candidates = plan::candidates(problem, arch);
-  Code code(options);
-  std::vector<char> fits(candidates.size(), 1);  // char: written by several threads
-  std::atomic<std::size_t> next{0};
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-      workers.emplace_back([&] {
-        for (std::size_t at = next++; at < candidates.size(); at = next++) {
-          try {
-            // The kernel that is timed, and the rest of its bundle.
-            for (const plan::Specialization& s : plan::bundle_of(candidates[at], false)) {
-              const jit::Resources used = code.get(s, arch, Code::Purpose::warmup).cubin.resources;
-              if (used.stack_bytes != 0 || used.spill_bytes != 0) fits[at] = 0;
-            }
-          } catch (const Error& error) {
-            logger().warn("{}: {}", plan::name_expression(candidates[at]), error.what());
-          }
-        }
-      });
-    }
-  }
-  Contenders result;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (fits[i] == 0) continue;
-    result.add(std::string(plan::name_of(candidates[i].family)), options, plan::variant_of(candidates[i]));
-  }
-  return result;
-}
 
 void write_file(const std::string& path, const std::string& text) {
   if (path.empty()) return;
@@ -125,6 +53,22 @@ void report_changes(const BenchCells& before, const BenchCells& after, std::opti
   if (!worse.empty()) throw Failure(exit_code::wrong, describe(worse, before, *limit));
 }
 
+// What to measure, before a GPU is needed.
+std::vector<ShapeLine> shapes_of(const BenchRequest& request) {
+  if (request.study) {
+    if (!request.engine.variant.empty()) {
+      throw Failure(exit_code::usage, "--study measures kernels of its own; leave out --variant and its kin");
+    }
+    return {study_shape(request.shapes.empty() ? std::vector<ShapeLine>{} : read_shapes(request.shapes))};
+  }
+  if (request.shapes.empty()) {
+    throw Failure(
+        exit_code::usage,
+        "nothing to measure: --shapes FILE says what, or --compare OLD.json --with NEW.json compares results");
+  }
+  return read_shapes(request.shapes);
+}
+
 int run_bench(const BenchRequest& request) {
   const InterruptScope interrupts;
   // What is wrong with these is said before anything is measured.
@@ -136,19 +80,21 @@ int run_bench(const BenchRequest& request) {
     report_changes(*before, read_bench(request.with), limit);
     return exit_code::done;
   }
-  if (request.shapes.empty()) {
-    throw Failure(
-        exit_code::usage,
-        "nothing to measure: --shapes FILE says what, or --compare OLD.json --with NEW.json compares results");
-  }
-  const std::vector<ShapeLine> shapes = read_shapes(request.shapes);
+  const std::vector<ShapeLine> shapes = shapes_of(request);
   const cuda::PrimaryContext context(request.device);
   const cuda::ContextScope current(context.context());
-  const bool every = request.engine.variant.name == "every";
   const Arch arch = cuda::architecture(context.device());
+  Options options = request.engine.options();
+  options.device = Device::cuda(request.device);
+  const bool every = request.engine.variant.name == "every";
+  const std::vector<StudyKernel> study =
+      request.study ? study_kernels(shapes.front().problem) : std::vector<StudyKernel>{};
   Contenders competing;
-  if (!every) competing = contenders(request);
-  const Options options = request.engine.options();
+  if (request.study) {
+    competing = study_contenders(study, options, shapes.front().problem, arch);
+  } else if (!every) {
+    competing = named_contenders(options, request.engine.variant);
+  }
   jit::Compiler compiler(options.nvrtc, options.log);
   const tune::Instruments instruments(compiler, arch);
 
@@ -160,15 +106,17 @@ int run_bench(const BenchRequest& request) {
     if (shape.problem.cols == 0) continue;
     const std::int64_t rows = rows_of(shape);
     if (rows == 0) continue;
-    if (every) competing = every_candidate(request, shape.problem, arch);
+    if (every) competing = every_candidate(options, shape.problem, arch);
     report.cases.push_back(bench(context, instruments, shape.problem, rows, competing.list, request.measuring));
+    competing.describe(report.cases.back());
     std::fputs(case_text(report.cases.back()).c_str(), stdout);
     std::fflush(stdout);
     for (const Measured& measured : report.cases.back().kernels) {
       wrong = wrong || (measured.verdict && measured.verdict->wrong > 0);
     }
   }
-  write_file(request.json, to_json(report));
+  if (request.study) std::fputs(study_text(report, study).c_str(), stdout);
+  write_file(request.json, request.study ? study_json(report, study) : to_json(report));
   write_file(request.csv, to_csv(report));
   if (wrong) throw Failure(exit_code::wrong, "a kernel's result is wrong; it was not timed");
   if (before) report_changes(*before, parse_bench(to_json(report), "this run"), limit);
@@ -183,6 +131,9 @@ void add_bench(CLI::App& program, Action& action) {
       "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, tuned, all, every or one)");
   CLI::Option* const shapes =
       command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->type_name("FILE");
+  command.add_flag("--study", request->study,
+                   "Measure the versions of the online-softmax lesson, and what rows in registers cost, at its shape, "
+                   "4096 x 4096 f32, or the one of --shapes");
   command.add_option("--json", request->json, "Write all figures to this file")->type_name("FILE");
   command.add_option("--csv", request->csv, "Write the table to this file")->type_name("FILE");
   CLI::Option* const compare =

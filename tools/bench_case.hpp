@@ -10,6 +10,7 @@
 
 #include "cuda/device.hpp"
 #include "jit/compiler.hpp"
+#include "kernel_facts.hpp"
 #include "tune/instruments.hpp"
 #include "tune/timer.hpp"
 #include "verify.hpp"
@@ -29,6 +30,7 @@ struct Measured {
   std::optional<Verdict> verdict;    // of a sample of rows
   tune::Timing cold;                 // buffers rotated past the L2; seconds a launch
   std::optional<tune::Timing> warm;  // one set of buffers, where it fits the L2
+  std::optional<KernelFacts> facts;  // where they are known
 };
 
 struct BenchCase {

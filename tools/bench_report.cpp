@@ -33,6 +33,7 @@ ordered_json to_json(const Measured& measured) {
   if (measured.verdict) json["worst_error_over_tolerance"] = measured.verdict->ratio;
   if (!measured.cold.rounds.empty()) json["cold_seconds"] = to_json(measured.cold);
   if (measured.warm) json["warm_seconds"] = to_json(*measured.warm);
+  if (measured.facts) add_facts(json, *measured.facts);
   return json;
 }
 
@@ -49,6 +50,7 @@ BenchReport describe_machine(const cuda::PrimaryContext& context, jit::Compiler&
   report.multiprocessors = cuda::multiprocessors(context.device());
   report.clock_mhz = cuda::clock_mhz(context.device());
   report.memory_clock_mhz = cuda::memory_clock_mhz(context.device());
+  report.memory_bus_bits = cuda::memory_bus_bits(context.device());
   return report;
 }
 
@@ -79,7 +81,7 @@ std::string case_text(const BenchCase& result) {
   return text;
 }
 
-std::string to_json(const BenchReport& report) {
+ordered_json to_document(const BenchReport& report) {
   ordered_json json{{"device", report.device},
                     {"driver_cuda", report.driver},
                     {"nvrtc", report.compiler},
@@ -87,6 +89,7 @@ std::string to_json(const BenchReport& report) {
                     {"multiprocessors", report.multiprocessors},
                     {"clock_mhz", report.clock_mhz},
                     {"memory_clock_mhz", report.memory_clock_mhz},
+                    {"memory_bus_bits", report.memory_bus_bits},
                     {"cases", ordered_json::array()}};
   for (const BenchCase& result : report.cases) {
     ordered_json row{{"rows", result.rows},          {"problem", plan::describe(result.problem)},
@@ -98,8 +101,10 @@ std::string to_json(const BenchReport& report) {
     }
     json["cases"].push_back(std::move(row));
   }
-  return json.dump(1) + "\n";
+  return json;
 }
+
+std::string to_json(const BenchReport& report) { return to_document(report).dump(1) + "\n"; }
 
 std::string to_csv(const BenchReport& report) {
   std::string text = "problem,rows,bytes,name,median_us,p10_us,p90_us,warm_us,share_of_copy,kernel\n";

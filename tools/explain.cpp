@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -24,7 +25,8 @@ struct ExplainRequest {
   std::optional<int> device;
   std::string op;
   bool strided = false;
-  bool ptx = false;
+  Listings listings;
+  std::optional<std::string> kernel;
   bool json = false;
   EngineOptions engine;
 };
@@ -47,7 +49,9 @@ int run_explain(const ExplainRequest& request) {
   if (request.op == "softmax") shape.problem.op = Op::softmax;
   if (request.op == "log_softmax") shape.problem.op = Op::log_softmax;
   const Options options = request.engine.options();
-  const Explanation explanation = explain(shape, choose(shape.problem, request, options), options, request.ptx);
+  Choice choice = choose(shape.problem, request, options);
+  if (request.kernel) choice.bundle = bundle_spelled(shape.problem, *request.kernel);
+  const Explanation explanation = explain(shape, std::move(choice), options, request.listings);
   std::fputs((request.json ? to_json(explanation) : to_text(explanation)).c_str(), stdout);
   return exit_code::done;
 }
@@ -69,7 +73,9 @@ void add_explain(CLI::App& program, Action& action) {
       ->excludes(arch);
   command.add_option("--op", request->op, "softmax or log_softmax")->check(CLI::IsMember({"softmax", "log_softmax"}));
   command.add_flag("--strided", request->strided, "Rows whose elements are apart");
-  command.add_flag("--ptx", request->ptx, "The kernels' PTX too");
+  command.add_option("--kernel", request->kernel, "Instead of those that are chosen, the kernel of this spelling");
+  command.add_flag("--ptx", request->listings.ptx, "The kernels' PTX too");
+  command.add_flag("--sass", request->listings.sass, "The kernels' machine code too; needs nvdisasm or cuobjdump");
   command.add_flag("--json", request->json, "One JSON object instead of lines");
   request->engine.add_cache_to(command);
   command.callback([request, &action] { action = [request] { return run_explain(*request); }; });

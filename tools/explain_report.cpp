@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "plan/prediction.hpp"
+
 namespace jitsoftmax::tools {
 namespace {
 
@@ -30,6 +32,8 @@ const char* what_it_does(Family family) {
       return "a row waits in shared memory between its one read and its one write";
     case Family::split:
       return "a row is shared by blocks all over the device, and read once where their registers hold it";
+    case Family::counted:
+      return "a row stays in an array that the launch counts, in local memory, between its one read and its one write";
     case Family::strided:
       return "rows side by side are read twice and written once";
     case Family::strided_registers:
@@ -40,12 +44,25 @@ const char* what_it_does(Family family) {
 
 // Who chose the kernel, and for how many rows.
 std::string why(const Explanation& explanation, const Specialization& s) {
+  if (s.origin == Origin::variant) return "its spelling, for any number of rows";
   const std::string who = s.origin == Origin::record
                               ? fmt::format("a tuning record of {}", explanation.choice.device)
                               : fmt::format("the built-in rules for {} on {}", plan::describe(explanation.problem),
                                             explanation.choice.arch.name());
   return fmt::format("{}, for {}", who,
                      for_any_number(s) ? "any number of rows" : fmt::format("at most {} rows", s.most_rows));
+}
+
+const char* who(Origin origin) {
+  switch (origin) {
+    case Origin::record:
+      return "record";
+    case Origin::variant:
+      return "spelling";
+    case Origin::built_in:
+      break;
+  }
+  return "built_in";
 }
 
 // How the threads cover the rows.
@@ -93,6 +110,18 @@ std::string occupancy(const ExplainedKernel& kernel, const Arch& arch) {
                      plan::name_of(kernel.occupancy->bound), in_flight(kernel));
 }
 
+// What a model says is never without how wrong it was.
+std::string prediction(double share) {
+  constexpr plan::PredictionError choices = plan::error_of_choices;
+  constexpr plan::PredictionError candidates = plan::error_of_candidates;
+  return fmt::format(
+      "{:.2f} of a copy's speed: a model of one H200. Of {} built-in choices that were measured half are within {:.0f} "
+      "% "
+      "and all within {:.0f} %; of {} candidates half are within {:.0f} %, one in ten is off by more than {:.0f} %",
+      share, choices.kernels, 100 * choices.median, 100 * choices.worst, candidates.kernels, 100 * candidates.median,
+      100 * candidates.p90);
+}
+
 std::string heading(const ExplainedKernel& kernel) {
   if (kernel.for_aligned && kernel.for_others) return "Any rows";
   if (!kernel.for_aligned) return "Other rows";
@@ -113,6 +142,7 @@ std::string to_text(const ExplainedKernel& kernel, const Explanation& explanatio
   line("code", code(kernel));
   line("occupancy", occupancy(kernel, explanation.choice.arch));
   if (kernel.blocks) line("grid", plural(*kernel.blocks, "block"));
+  if (kernel.predicted) line("predicted", prediction(*kernel.predicted));
   return text;
 }
 
@@ -121,7 +151,7 @@ ordered_json to_json(const ExplainedKernel& kernel, const Explanation& explanati
   ordered_json json{{"specialization", plan::name_expression(s)},
                     {"aligned_rows", kernel.for_aligned},
                     {"other_rows", kernel.for_others},
-                    {"chosen_by", s.origin == Origin::record ? "record" : "built_in"},
+                    {"chosen_by", who(s.origin)},
                     {"why", why(explanation, s)},
                     {"most_rows", nullptr},
                     {"family", plan::name_of(s.family)},
@@ -147,7 +177,9 @@ ordered_json to_json(const ExplainedKernel& kernel, const Explanation& explanati
                          {"bytes_in_flight", in_flight(kernel)}};
   }
   if (kernel.blocks) json["grid_blocks"] = *kernel.blocks;
+  if (kernel.predicted) json["predicted_share_of_copy"] = *kernel.predicted;
   if (!kernel.ptx.empty()) json["ptx"] = kernel.ptx;
+  if (!kernel.sass.empty()) json["sass"] = kernel.sass;
   return json;
 }
 
@@ -161,10 +193,14 @@ std::string to_text(const Explanation& explanation) {
       choice.device.empty() ? choice.arch.name() : fmt::format("{} ({})", choice.device, choice.arch.name()),
       explanation.bytes);
   for (const ExplainedKernel& kernel : explanation.kernels) text += to_text(kernel, explanation);
-  for (const ExplainedKernel& kernel : explanation.kernels) {
-    if (kernel.ptx.empty()) continue;
-    text += fmt::format("\nPTX of {}:\n{}", plan::name_expression(kernel.specialization), kernel.ptx);
-  }
+  const auto list = [&](const char* what, std::string ExplainedKernel::*listing) {
+    for (const ExplainedKernel& kernel : explanation.kernels) {
+      if ((kernel.*listing).empty()) continue;
+      text += fmt::format("\n{} of {}:\n{}", what, plan::name_expression(kernel.specialization), kernel.*listing);
+    }
+  };
+  list("PTX", &ExplainedKernel::ptx);
+  list("SASS", &ExplainedKernel::sass);
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "api/autotune.hpp"
@@ -11,9 +12,12 @@
 #include "cache/key.hpp"
 #include "cache/store.hpp"
 #include "cuda/device.hpp"
+#include "disassembler.hpp"
 #include "exit_code.hpp"
 #include "jit/source.hpp"
+#include "kernel_facts.hpp"
 #include "plan/launch.hpp"
+#include "plan/prediction.hpp"
 #include "plan/tuned.hpp"
 #include "tune/records.hpp"
 
@@ -45,13 +49,6 @@ std::int64_t bytes_moved(const Problem& problem, std::int64_t rows) {
   return bytes;
 }
 
-std::optional<plan::Occupancy> occupancy_of(const plan::Specialization& s, const jit::Cubin& cubin, const Arch& arch) {
-  const auto limits = plan::multiprocessor_limits(arch);
-  if (!limits || cubin.kind != jit::PayloadKind::cubin) return std::nullopt;
-  return plan::occupancy(s.config.threads * s.config.rows, static_cast<int>(cubin.resources.registers),
-                         std::int64_t{s.config.shared} + cubin.resources.shared_bytes, *limits);
-}
-
 std::optional<std::int64_t> blocks_of(const plan::Specialization& s, std::int64_t count) {
   if (s.config.persistent || s.family == plan::Family::split) return std::nullopt;  // the device has a say
   Rows rows;
@@ -78,12 +75,30 @@ Choice choose_on(const Problem& problem, int ordinal, const Options& options) {
   return choice;
 }
 
-Explanation explain(const ShapeLine& shape, Choice choice, const Options& options, bool with_ptx) {
+plan::Bundle bundle_spelled(const Problem& problem, const std::string& spelling) {
+  // A spelling as `bench` prints it says how its rows are aligned; what is known by its spelling leaves that open.
+  std::string open = spelling;
+  for (const std::string_view alignment : {",.aligned=true", ",.peeled=true"}) {
+    if (const std::size_t at = open.find(alignment); at != std::string::npos) open.erase(at, alignment.size());
+  }
+  const auto named = plan::specialization_named(problem, open);
+  if (!named) {
+    throw Failure(exit_code::usage,
+                  fmt::format("'{}' is no kernel that this library makes for {}", spelling, plan::describe(problem)));
+  }
+  plan::Bundle bundle = plan::bundle_of(*named, false);
+  for (plan::Specialization& s : bundle) s.origin = Origin::variant;
+  return bundle;
+}
+
+Explanation explain(const ShapeLine& shape, Choice choice, const Options& options, const Listings& listings) {
   Explanation result{.problem = shape.problem, .rows = rows_of(shape)};
   result.bytes = bytes_moved(result.problem, result.rows);
   // For a GPU at hand as a launch would have it, else for exactly the architecture.
   const Code::Purpose purpose = choice.device.empty() ? Code::Purpose::inspect : Code::Purpose::tuning;
   Code code(options);
+  std::optional<Disassembler> disassemble;
+  if (listings.sass) disassemble.emplace();
   const std::size_t aligned = serving(choice.bundle, result.problem, result.rows, true);
   const std::size_t others = serving(choice.bundle, result.problem, result.rows, false);
   for (std::size_t member = 0; member < choice.bundle.size(); ++member) {
@@ -93,9 +108,14 @@ Explanation explain(const ShapeLine& shape, Choice choice, const Options& option
     Code::Result found = code.get(kernel.specialization, choice.arch, purpose);
     kernel.compiled = found.compiled;
     kernel.cubin = std::move(found.cubin);
-    kernel.occupancy = occupancy_of(kernel.specialization, kernel.cubin, choice.arch);
+    kernel.occupancy = facts_of(kernel.specialization, kernel.cubin, choice.arch).occupancy;
     kernel.blocks = blocks_of(kernel.specialization, result.rows);
-    if (with_ptx) kernel.ptx = code.compiler().ptx(jit::program(kernel.specialization, choice.arch));
+    if (kernel.occupancy) {
+      kernel.predicted =
+          plan::predicted_share(result.problem, result.rows, kernel.specialization, *kernel.occupancy, choice.arch);
+    }
+    if (listings.ptx) kernel.ptx = code.compiler().ptx(jit::program(kernel.specialization, choice.arch));
+    if (disassemble && kernel.cubin.kind == jit::PayloadKind::cubin) kernel.sass = (*disassemble)(kernel.cubin.payload);
     result.kernels.push_back(std::move(kernel));
   }
   result.choice = std::move(choice);

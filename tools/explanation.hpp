@@ -29,6 +29,16 @@ struct Choice {
 // built-in choice. Throws no_driver where there is no GPU.
 [[nodiscard]] Choice choose_on(const Problem& problem, int ordinal, const Options& options);
 
+// The kernel of this spelling, aligned or not, in the place of the bundle. Throws Failure (usage) unless this library
+// makes it for the problem.
+[[nodiscard]] plan::Bundle bundle_spelled(const Problem& problem, const std::string& spelling);
+
+// What to show besides.
+struct Listings {
+  bool ptx = false;
+  bool sass = false;
+};
+
 // One member of the bundle.
 struct ExplainedKernel {
   plan::Specialization specialization;
@@ -38,7 +48,9 @@ struct ExplainedKernel {
   jit::Cubin cubin = {};
   std::optional<plan::Occupancy> occupancy = {};  // nothing where the limits or the registers are not known
   std::optional<std::int64_t> blocks = {};        // of the launch; nothing where they depend on the device
+  std::optional<double> predicted = {};           // share of the copy's speed; nothing where there is no model
   std::string ptx = {};                           // where it was asked for
+  std::string sass = {};                          // the same
 };
 
 struct Explanation {
@@ -49,8 +61,9 @@ struct Explanation {
   std::vector<ExplainedKernel> kernels = {};  // those that run for so many rows: one or two
 };
 
-// Compiles, by way of the cache, what is not there. Throws Failure (usage) where the bytes overflow, and
-// Error as a compile does.
-[[nodiscard]] Explanation explain(const ShapeLine& shape, Choice choice, const Options& options, bool with_ptx);
+// Compiles, by way of the cache, what is not there. Throws Failure (usage) where the bytes overflow, Failure
+// (incomplete) where there is no SASS to be had, and Error as a compile does.
+[[nodiscard]] Explanation explain(const ShapeLine& shape, Choice choice, const Options& options,
+                                  const Listings& listings);
 
 }  // namespace jitsoftmax::tools

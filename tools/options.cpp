@@ -25,7 +25,8 @@ void EngineOptions::add_to(CLI::App& command) {
                   "A kernel by name: safe3, v0 ... v4, generic (bench: also best, tuned, all, every)")
       ->group(group);
   command
-      .add_option("--family", variant.family, "safe, looped, registers, staged, split, strided or strided_registers")
+      .add_option("--family", variant.family,
+                  "safe, looped, registers, staged, split, counted, strided or strided_registers")
       ->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);
   command.add_option("--rows", variant.rows, "Rows a block")->group(group);

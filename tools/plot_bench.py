@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Draws what `jitsoftmax bench --json` or bench_peers.py --json measured: the share of the copy's speed.
+"""Draws what `jitsoftmax bench --json`, bench_peers.py --json or `jitsoftmax autotune --json` measured.
 
-  lines     over the row length, a line a kernel or peer, a panel an element type. Lines join what moves much in
+  lines     the share of the copy's speed over the row length, a line a kernel or peer, a panel an element type. Lines join what moves much in
             rows of a multiple of 16 bytes; other lengths and few rows are single marks
-  heatmap   of rows x row length, a panel an element type, for one kernel or peer
+  heatmap   the same of rows x row length, a panel an element type, for one kernel or peer
+  tuner     every candidate of one shape, the fastest first: its time, registers and occupancy. Of what
+            `jitsoftmax autotune --json` or `bench --variant every --json` wrote; --shape says which
 
 Needs matplotlib: pip install matplotlib, or apt-get install python3-matplotlib.
 """
@@ -12,6 +14,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import sys
 from dataclasses import dataclass
 
@@ -36,6 +39,58 @@ class Point:
         if self.bytes < MUCH:
             return "few"
         return "whole" if self.cols * BYTES[self.dtype.split("->")[0].split()[0]] % 16 == 0 else "odd"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    kernel: str  # its spelling
+    median: float  # seconds, as p10 and p90
+    p10: float
+    p90: float
+    registers: int | None  # a thread
+    warps: int | None  # that a multiprocessor holds at once, at most
+    mark: str = ""  # "picked", "built-in choice"
+
+    @property
+    def family(self):
+        return self.kernel.partition("<")[0]
+
+    @property
+    def label(self):
+        """registers<Config{.threads=128,.cluster=4,...}> as "registers 4·128×4": blocks · threads × packets."""
+        fields = dict(re.findall(r"\.(\w+)=(\w+)", self.kernel))
+        number = lambda name, least: int(fields.get(name, least))  # noqa: E731
+        text = f"{number('threads', 1)}×{number('elements', 1) // number('vector', 1)}"
+        if number("cluster", 1) > 1:
+            text = f"{fields['cluster']}·{text}"
+        if number("vector", 1) == 1:
+            text += " single"
+        elif self.family.startswith("strided"):
+            text += f" of {fields['vector']}"
+        text += " packed" * ("packed" in fields)
+        for name in ("pieces", "resident"):
+            text += f" {name} {fields[name]}" if name in fields else ""
+        return f"{self.family} {text}"
+
+
+def candidate_in(kernel, spelling, times, mark=""):
+    return Candidate(spelling, *times, kernel.get("registers"), kernel.get("occupancy", {}).get("warps"), mark)
+
+
+def candidates_in(document):
+    """{"4096x4096 f32": its candidates, the fastest first}, of what autotune or bench wrote."""
+    shapes = {}
+    for shape in document.get("shapes", []):
+        marks = {shape["built_in"]: "built-in choice", shape["winner"]: "picked"}
+        shapes[f"{shape['rows']}x{shape['problem']}"] = [
+            candidate_in(c, c["specialization"], (c["median_seconds"], c["p10_seconds"], c["p90_seconds"]),
+                         marks.get(c["specialization"], ""))
+            for c in shape["candidates"] if c.get("median_seconds", 0) > 0]
+    for case in document.get("cases", []):
+        shapes[f"{case['rows']}x{case['problem']}"] = [
+            candidate_in(k, k["kernel"], (k["cold_seconds"][q] for q in ("median", "p10", "p90")))
+            for k in case["kernels"] if "cold_seconds" in k]
+    return {name: sorted(found, key=lambda c: c.median) for name, found in shapes.items() if found}
 
 
 def points_in(document):
@@ -152,21 +207,69 @@ def draw_heatmap(matplotlib, points, title):
     return figure
 
 
+def draw_tuner(matplotlib, candidates, title):
+    plt, families = matplotlib.pyplot, distinct(c.family for c in candidates)
+    colours = dict(zip(families, COLOURS))
+    figure, (times, registers, warps) = plt.subplots(
+        1, 3, figsize=(11, 1.6 + 0.2 * len(candidates)), sharey=True, layout="constrained", width_ratios=(3, 1, 1))
+    places = range(len(candidates))
+    for y, c in zip(places, candidates):
+        colour = colours[c.family]
+        times.plot([c.p10 * 1e6, c.p90 * 1e6], [y, y], color=colour, linewidth=1)
+        times.plot(c.median * 1e6, y, "o", markersize=4, color=colour)
+        if c.mark:
+            times.annotate(c.mark, (c.median * 1e6, y), xytext=(8, 0), textcoords="offset points", va="center",
+                           fontsize=8)
+        for axes, value in ((registers, c.registers), (warps, c.warps)):
+            if value is not None:
+                axes.barh(y, value, color=colour, height=0.6)
+    times.set_yticks(places, [c.label for c in candidates], fontsize=8)
+    times.set_ylim(len(candidates) - 0.5, -0.5)
+    times.set_xscale("log")
+    times.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    times.xaxis.set_minor_formatter(lambda value, _: f"{value:g}")
+    times.tick_params(axis="x", which="both", labelsize=8, rotation=45)
+    for axes, label in ((times, "µs, p10 to p90"), (registers, "registers a thread"),
+                        (warps, "warps a multiprocessor")):
+        axes.set_xlabel(label)
+        axes.grid(axis="x", color="#e0e0e0", linewidth=0.6)
+        axes.set_axisbelow(True)
+    if all(c.registers is None for c in candidates):
+        registers.set_title("not in the file", fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def tuner_figure(parser, options, document):
+    shapes = candidates_in(document)
+    if not shapes:
+        parser.error(f"'{options.input}' has no candidate that was timed")
+    shape = options.shape or next(iter(shapes))
+    if shape not in shapes:
+        parser.error(f"'{shape}' is not in '{options.input}', which has {', '.join(shapes)}")
+    device = document.get("device") or document["shapes"][0]["device"]
+    return draw_tuner(matplotlib_or_exit(), shapes[shape], f"{shape}, {device}")
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("lines", "heatmap"))
+    parser.add_argument("kind", choices=("lines", "heatmap", "tuner"))
     parser.add_argument("input", type=pathlib.Path, metavar="IN.json")
     parser.add_argument("output", type=pathlib.Path, metavar="OUT.png|OUT.svg")
     parser.add_argument("--series", type=lambda text: text.split(","), metavar="NAME,...",
                         help="kernels or peers; default: all, for a heat map the first")
+    parser.add_argument("--shape", help="of the tuner's view, as '4096x4096 f32'; default: the first")
     options = parser.parse_args(arguments)
     if options.output.suffix not in (".png", ".svg"):
         parser.error(f"'{options.output}' is neither .png nor .svg")
     try:
         document = json.loads(options.input.read_text(encoding="utf-8"))
+        if options.kind == "tuner":
+            tuner_figure(parser, options, document).savefig(options.output, dpi=150)
+            return
         points = points_in(document)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        parser.error(f"'{options.input}' is no result of jitsoftmax bench or bench_peers.py: {error!r}")
+        parser.error(f"'{options.input}' is no result of jitsoftmax bench, autotune or bench_peers.py: {error!r}")
     there = distinct(point.series for point in points)
     if not there:
         parser.error(f"'{options.input}' has no shape that can be drawn")

@@ -56,7 +56,7 @@ std::string to_text(const TuneReport& report, bool all) {
   return text;
 }
 
-nlohmann::ordered_json to_json(const TuneReport& report) {
+nlohmann::ordered_json to_json(const TuneReport& report, const FactsByKernel& facts) {
   nlohmann::ordered_json json{{"problem", plan::describe(report.problem)},
                               {"cols", report.problem.cols},
                               {"rows", report.rows},
@@ -76,6 +76,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
       entry["p90_seconds"] = item.p90;
       entry["rounds"] = item.rounds;
       entry["timed"] = item.timed;
+      if (const auto found = facts.find(item.specialization); found != facts.end()) add_facts(entry, found->second);
     } else {
       entry[item.failed ? "failed" : "ruled_out"] = item.rejected;
     }

@@ -55,6 +55,8 @@ int clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_CL
 
 int memory_clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000; }
 
+int memory_bus_bits(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH); }
+
 std::string device_name(CUdevice device) {
   char name[256] = {};
   check(driver().DeviceGetName(name, sizeof name, device), "cuDeviceGetName");

@@ -20,6 +20,7 @@ namespace jitsoftmax::cuda {
 [[nodiscard]] int most_shared_bytes(CUdevice device);  // with the attribute that a LoadedKernel sets
 [[nodiscard]] int clock_mhz(CUdevice device);          // of the multiprocessors, at most
 [[nodiscard]] int memory_clock_mhz(CUdevice device);   // at most
+[[nodiscard]] int memory_bus_bits(CUdevice device);
 
 // That this process sees.
 [[nodiscard]] int device_count();

@@ -11,12 +11,13 @@ struct FamilyNames {
   std::string_view name;
   std::string_view file;
 };
-constexpr std::array<FamilyNames, 7> families{{
+constexpr std::array<FamilyNames, 8> families{{
     {Family::safe, "safe", "softmax_safe.cuh"},
     {Family::looped, "looped", "softmax_looped.cuh"},
     {Family::registers, "registers", "softmax_registers.cuh"},
     {Family::staged, "staged", "softmax_staged.cuh"},
     {Family::split, "split", "softmax_split.cuh"},
+    {Family::counted, "counted", "softmax_counted.cuh"},
     {Family::strided, "strided", "softmax_strided.cuh"},
     {Family::strided_registers, "strided_registers", "softmax_strided_registers.cuh"},
 }};
@@ -62,7 +63,9 @@ std::string spell(const kernels::Config& config) {
 std::string name_expression(const Specialization& specialization) {
   std::string text{name_of(specialization.family)};
   text += "<" + spell(specialization.config) + ",";
-  text += specialization.cols == 0 ? "Runtime" : "Static<" + std::to_string(specialization.cols) + ">";
+  text += specialization.cols == 0 || !may_know_columns(specialization.family)
+              ? "Runtime"
+              : "Static<" + std::to_string(specialization.cols) + ">";
   for (const std::string_view part :
        {device_type(specialization.in), device_type(specialization.out), device_type(specialization.op)}) {
     text.append(",").append(part);

@@ -14,17 +14,22 @@
 
 namespace jitsoftmax::plan {
 
-enum class Family : std::uint8_t { safe, looped, registers, staged, split, strided, strided_registers };
+// `counted` is for comparison only: neither the built-in choice nor the candidates have it.
+enum class Family : std::uint8_t { safe, looped, registers, staged, split, counted, strided, strided_registers };
 
 // Families that hold a row between one read and one write.
 [[nodiscard]] constexpr bool reads_once(Family family) noexcept {
-  return family == Family::registers || family == Family::staged || family == Family::strided_registers;
+  return family == Family::registers || family == Family::staged || family == Family::counted ||
+         family == Family::strided_registers;
 }
 
 // Families for rows whose elements are apart; no other family serves them.
 [[nodiscard]] constexpr bool is_strided(Family family) noexcept {
   return family == Family::strided || family == Family::strided_registers;
 }
+
+// Families whose kernels may be compiled for a number of columns; others are told it at the launch.
+[[nodiscard]] constexpr bool may_know_columns(Family family) noexcept { return family != Family::counted; }
 
 struct Specialization {
   Family family = Family::looped;

@@ -100,7 +100,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     if (!family)
       refuse(problem, variant,
              "'" + *variant.family +
-                 "' is no family; known: safe looped registers staged split strided strided_registers");
+                 "' is no family; known: safe looped registers staged split counted strided strided_registers");
     result.family = *family;
     config.blocked = !reads_once(*family);
     config.pieces = *family == Family::staged ? 2 : 0;

@@ -109,3 +109,29 @@ TEST_CASE("nothing that is chosen uses local memory") {
   for (const std::string& complaint : complaints) MESSAGE(complaint);
   CHECK(complaints.empty());
 }
+
+// The one family that is meant to use local memory, and that nothing chooses.
+TEST_CASE("a row in registers takes local memory where its trip count is known only at the launch, and else none") {
+  jit::Compiler compiler = testing::compiler_or_skip();
+  const Arch arch{9, 0, 0};
+  std::vector<Item> items;
+  for (const auto& [in, out] : type_pairs) {
+    for (const char* family : {"registers", "counted"}) {
+      Variant variant;
+      variant.family = family;
+      variant.threads = 256;
+      items.push_back({plan::choose({.cols = 4096, .in = in, .out = out}, arch, variant).front(), arch});
+    }
+  }
+  for (const Item& item : items) {
+    CAPTURE(plan::name_expression(item.specialization));
+    const jit::Resources used = compiler.compile(jit::program(item.specialization, arch)).resources;
+    if (item.specialization.family == plan::Family::counted) {
+      const int element = plan::accumulator_bytes(item.specialization.in);
+      CHECK(static_cast<int>(used.stack_bytes) >= item.specialization.config.elements * element);
+    } else {
+      CHECK(used.stack_bytes == 0);
+      CHECK(used.spill_bytes == 0);
+    }
+  }
+}

@@ -133,3 +133,54 @@ TEST_CASE("PTX is that of the architecture that was asked for") {
   CHECK_FALSE(mentions(program.run({"128", "f32"}).out, ".entry "));
   CHECK(program.run({"128", "f32", "--arch", "sm_35"}).code == 2);
 }
+
+TEST_CASE("a kernel is explained by its spelling, as bench prints it") {
+  const Explained program;
+  const std::string spelling =
+      "registers<Config{.threads=256,.rows=1,.vector=4,.elements=16,.aligned=true,.shared=64},Static<4096>,float,float,"
+      "Softmax>";
+  const json explained = program.parsed({"4096", "f32", "4096", "--kernel", spelling});
+  CHECK(names_of(explained)[0] == spelling);
+  CHECK(explained.at("kernels")[0].at("chosen_by") == "spelling");
+  CHECK(explained.at("kernels")[0].at("predicted_share_of_copy") > 0.8);
+  const Outcome other = program.run({"4097", "f32", "4096", "--kernel", spelling});
+  CHECK(other.code == 2);
+  CHECK(mentions(other.err, "is no kernel that this library makes for 4097 f32"));
+}
+
+TEST_CASE("only where there is a model is anything predicted") {
+  const Explained program;
+  CHECK(program.parsed({"4096", "f32", "4096"}).at("kernels")[0].contains("predicted_share_of_copy"));
+  CHECK_FALSE(program.parsed({"4096", "f32", "--arch", "sm_80"}).at("kernels")[0].contains("predicted_share_of_copy"));
+}
+
+TEST_CASE("SASS is what a disassembler on PATH makes of the cubin") {
+  const Explained program;
+  const std::string folder = program.directory / "bin";
+  std::filesystem::create_directory(folder);
+  const auto install = [&](const char* name, const std::string& script) {
+    jitsoftmax::testing::write_file(folder + "/" + name, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(folder + "/" + name, std::filesystem::perms::owner_all);
+  };
+  const auto sass = [&] {
+    return program.run({"77", "f32", "--sass", "--json"}, {{"PATH", folder + ":/usr/bin:/bin"}});
+  };
+  install("cuobjdump", "echo $1; head -c 4 \"$2\" | tail -c 3\n");
+  CHECK(json::parse(sass().out).at("kernels")[0].at("sass") == "-sass\nELF");
+  install("nvdisasm", "echo $1; head -c 4 \"$2\" | tail -c 3; echo; echo \"$2\" > " + folder + "/file\n");
+  CHECK(json::parse(sass().out).at("kernels")[0].at("sass") == "-c\nELF\n");
+  const std::string file = jitsoftmax::testing::read_file(folder + "/file");
+  CHECK_FALSE(std::filesystem::exists(file.substr(0, file.size() - 1)));  // nothing is left behind
+  install("nvdisasm", "echo out of order; exit 3\n");
+  const Outcome broken = sass();
+  CHECK(broken.code == 1);
+  CHECK(mentions(broken.err, "nvdisasm -c "));
+  CHECK(mentions(broken.err, "failed: out of order"));
+  // That there is none is said where it was looked for, with what to install.
+  if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) return;
+  if (std::filesystem::exists("/usr/local/cuda/bin/cuobjdump")) return;
+  const Outcome none =
+      program.run({"77", "f32", "--sass"}, {{"PATH", "/nowhere"}, {"CUDA_HOME", "/toolkit"}, {"CUDA_PATH", ""}});
+  CHECK(none.code == 1);
+  CHECK(mentions(none.err, "neither is in /nowhere, /toolkit/bin, /usr/local/cuda/bin. Install the package "));
+}

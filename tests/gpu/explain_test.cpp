@@ -55,7 +55,7 @@ TEST_CASE("the kernels that it names are those that an engine launches") {
       const Rows rows{.out = anywhere.get(), .in = anywhere.get(), .count = count};
       const std::string name = engine.prepare(problem).specialization_for(rows);
       const tools::Explanation explained =
-          tools::explain({problem, count}, tools::choose_on(problem, 0, options), options, false);
+          tools::explain({problem, count}, tools::choose_on(problem, 0, options), options, {});
       CAPTURE(name);
       const bool aligned = cols % 4 == 0;  // packed rows
       const auto serves = [&](const tools::ExplainedKernel& kernel) {

@@ -141,6 +141,27 @@ TEST_CASE("rows far from 0 give what the shifted row gives") {
   }
 }
 
+TEST_CASE("rows whose trip count is known only at the launch have the same values") {
+  const Gpu gpu;
+  Options options = gpu_options();
+  options.variant.family = "counted";
+  options.variant.threads = 256;
+  Engine engine(options);
+  for (const auto& [in, out] : type_pairs) {
+    for (const std::int64_t cols : {1, 333, 1024, 4096}) {
+      for (const std::int64_t offset : {0, 1}) {
+        const Problem problem{.cols = cols, .in = in, .out = out};
+        GpuCase test(problem, 5);
+        test.in_offset = test.out_offset = offset;
+        test.fill([&](std::int64_t r, std::int64_t j) { return static_cast<double>((j * 37 + r * 11) % 160) / 8; });
+        CAPTURE(plan::describe(problem));
+        CAPTURE(offset);
+        CHECK(test.check(engine.prepare(problem)) == "");
+      }
+    }
+  }
+}
+
 TEST_CASE("long sums do not drift") {
   const Gpu gpu;
   for (const char* variant : {"", "generic", "safe3"}) {

@@ -83,6 +83,7 @@ Names mutation_check() {
 
 constexpr const char* prologue = R"(// Generated from tests/host/cases.cpp.
 #include "host/compiled.hpp"
+#include "kernel_templates/softmax_counted.cuh"
 #include "kernel_templates/softmax_looped.cuh"
 #include "kernel_templates/softmax_registers.cuh"
 #include "kernel_templates/softmax_safe.cuh"

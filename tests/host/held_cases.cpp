@@ -28,6 +28,7 @@ struct Way {
 constexpr auto registers = plan::Family::registers;
 constexpr auto staged = plan::Family::staged;
 constexpr auto split = plan::Family::split;
+constexpr auto counted = plan::Family::counted;
 constexpr Way ways[] = {
     {registers, 2, 1, 3},
     {registers, 8, 1, 1},
@@ -48,6 +49,9 @@ constexpr Way ways[] = {
     {split, 64, 2, 2},
     {split, 32, 3, 1},
     {split, 32, 9, 2},  // more than there is room for
+    {counted, 8, 1, 3},
+    {counted, 64, 1, 4},
+    {counted, 64, 2, 2},
 };
 
 // A number of columns between 1 and the most that fit; they take turns.
@@ -130,7 +134,7 @@ std::vector<HeldCase> mutation_cases() {
   std::vector<HeldCase> cases;
   for (const Way& way : {Way{registers, 64, 2, 2}, Way{registers, 96, 16, 1}, Way{registers, 320, 2, 1},
                          Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2},
-                         Way{split, 32, 2, 2}, Way{split, 32, 9, 1}}) {
+                         Way{split, 32, 2, 2}, Way{split, 32, 9, 1}, Way{counted, 64, 1, 3}}) {
     for (const int turn : {0, 3, 6}) {
       if (const auto held = held_case({.cols = length(way, 4, turn)}, way)) cases.push_back(*held);
     }

@@ -33,8 +33,9 @@ LOOPS = {
     "tile_rows < arguments.rows": "tile_rows + tile_rows < arguments.rows",
     "first + step < cover.own": "first + step + step < cover.own",  # the last chunk is lost
 }
-# Of one file: rows always fit in what is staged; a helper's partials are counted again where they are loaded.
-LOOPS_OF = {"softmax_staged.cuh": {"k < count": "k + 1 < count"}, "tile_group.cuh": {"i < each": "i + 1 < each"}}
+# Of one file: a packet too many is one that no thread has; rows always fit in what is staged; a helper's partials are counted again where they are loaded.
+LOOPS_OF = {"softmax_counted.cuh": {"k < packets_": "k + 1 < packets_"},
+            "softmax_staged.cuh": {"k < count": "k + 1 < count"}, "tile_group.cuh": {"i < each": "i + 1 < each"}}
 # At equality both sides are the same number.
 NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?",
              "each * rank_ < packets ?", "left < each ?"]

@@ -4,10 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "plan/candidates.hpp"
+#include "plan/prediction.hpp"
 
 using namespace jitsoftmax;
 using namespace jitsoftmax::tools;
@@ -78,4 +80,37 @@ TEST_CASE("what is not known is left out") {
   CHECK(mentions(text, "as PTX: what it takes is known when the driver has compiled it"));
   CHECK_FALSE(mentions(text, "registers a thread"));
   CHECK_FALSE(json::parse(to_json(explanation)).at("kernels")[0].contains("registers"));
+}
+
+TEST_CASE("a prediction is never without how wrong such predictions were") {
+  Explanation explanation = example();
+  CHECK_FALSE(mentions(to_text(explanation), "predicted"));
+  CHECK_FALSE(json::parse(to_json(explanation)).at("kernels")[0].contains("predicted_share_of_copy"));
+  explanation.kernels[0].predicted = 0.957;
+  const std::string text = to_text(explanation);
+  CHECK(mentions(text, "0.96 of a copy's speed: a model of one H200. Of "));
+  const auto percent = [](double share) { return std::to_string(std::lround(100 * share)) + " %"; };
+  CHECK(mentions(text, std::to_string(plan::error_of_choices.kernels) +
+                           " built-in choices that were measured half are within " +
+                           percent(plan::error_of_choices.median)));
+  CHECK(mentions(text, "off by more than " + percent(plan::error_of_candidates.p90)));
+  CHECK(json::parse(to_json(explanation)).at("kernels")[0].at("predicted_share_of_copy") == 0.957);
+}
+
+TEST_CASE("listings follow the figures, each under the name of its kernel") {
+  Explanation explanation = example();
+  explanation.kernels[0].ptx = ".entry\n";
+  explanation.kernels[0].sass = "EXIT ;\n";
+  const std::string text = to_text(explanation);
+  const std::string name = plan::name_expression(explanation.kernels[0].specialization);
+  CHECK(mentions(text, "\nPTX of " + name + ":\n.entry\n"));
+  CHECK(mentions(text, "\nSASS of " + name + ":\nEXIT ;\n"));
+  CHECK(json::parse(to_json(explanation)).at("kernels")[0].at("sass") == "EXIT ;\n");
+}
+
+TEST_CASE("a kernel that was asked for by its spelling is nobody's choice") {
+  Explanation explanation = example();
+  explanation.kernels[0].specialization.origin = Origin::variant;
+  CHECK(mentions(to_text(explanation), "chosen by  its spelling, for any number of rows"));
+  CHECK(json::parse(to_json(explanation)).at("kernels")[0].at("chosen_by") == "spelling");
 }

@@ -11,6 +11,7 @@
 #include "plan/candidates.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
+#include "plan/tuned.hpp"
 #include "plan/variants.hpp"
 
 using namespace jitsoftmax;
@@ -317,6 +318,28 @@ TEST_CASE("the lesson's versions and hand-made points are reachable, impossible 
   CHECK(contains(error_of([] { (void)plan::choose({.cols = 1 << 20}, hopper, {.name = "v3"}); }), "does not fit"));
   CHECK(contains(error_of([] { (void)plan::choose({.cols = 64, .layout = Layout::strided}, hopper, {.name = "v1"}); }),
                  "neighbours"));
+}
+
+TEST_CASE("counted is compiled for any number of columns, and neither chosen nor tuned nor recorded") {
+  const plan::Specialization s = plan::choose({.cols = 4096}, hopper, {.family = "counted", .threads = 256}).front();
+  CHECK(plan::name_expression(s) ==
+        "counted<Config{.threads=256,.rows=1,.vector=4,.elements=16,.aligned=true,.shared=64},Runtime,float,float,"
+        "Softmax>");
+  CHECK(contains(error_of([] {
+                   (void)plan::choose({.cols = 4097}, hopper, {.family = "counted", .threads = 256, .elements = 12});
+                 }),
+                 "does not fit"));
+  CHECK_FALSE(plan::specialization_named({.cols = 4096}, plan::name_expression(plan::unaligned(s))));
+  for (const std::int64_t cols : {1, 333, 4096, 50257, 1 << 20}) {
+    for (const Arch& arch : {hopper, Arch{8, 0, 0}}) {
+      for (const plan::Specialization& candidate : plan::candidates({.cols = cols}, arch)) {
+        CHECK(candidate.family != plan::Family::counted);
+      }
+      for (const plan::Specialization& member : plan::choose({.cols = cols}, arch)) {
+        CHECK(member.family != plan::Family::counted);
+      }
+    }
+  }
 }
 
 TEST_CASE("a grid covers any number of rows with legal dimensions and few blocks to spare") {
