@@ -64,48 +64,55 @@ std::optional<Specialization> in_registers(const RowShape& rows, int threads, in
                          .packed = packed});
 }
 
-// The threads of one block that hold a row, by the length of the row.
+// The threads of one block that hold a row, by the length of the row. Where nearly every row has edges, fewer
+// threads with more packets are the faster.
 int threads_of_one_block(const RowShape& rows) noexcept {
   const std::int64_t p = rows.packets;
+  const bool edges = rows.problem.cols % rows.vector != 0;
+  // Two rows of 64 threads with three packets each share a block better than three warps with two.
+  const bool by_threes = p > std::int64_t{4} * warp && p < std::int64_t{6} * warp;
   if (rows.vector == 8) {  // 16-bit types
-    if (p <= 16) return power_of_two(divide_up(p, 2));
+    if (p <= 16) return power_of_two(edges && p <= 8 ? p : divide_up(p, 2));
     if (p <= std::int64_t{4} * warp)
       return std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp);
-    return to_warps(divide_up(p, p <= 512 ? 2 : 4));
+    if (by_threes) return 2 * warp;
+    return to_warps(divide_up(p, p <= 512 && !edges ? 2 : 4));
   }
   if (rows.problem.in == DType::f64) {
     if (p <= std::int64_t{4} * warp) return power_of_two(divide_up(p, 4));
-    return to_warps(divide_up(p, p <= 512 ? 4 : 8));
+    if (p <= 512) return 2 * warp;
+    return to_warps(divide_up(p, 8));
   }
   if (p <= 16) return power_of_two(p);
   if (p <= 32) return 16;
   if (p <= 96) return warp;
-  if (p <= 128) return 2 * warp;
+  if (p <= 128 || by_threes) return 2 * warp;
   if (p <= 384) return to_warps(divide_up(p, 2));
   return to_warps(divide_up(p, p <= 512 ? 4 : p <= 1024 ? 2 : 8));
 }
 
-// What the blocks of a cluster may have.
-struct BlockLimits {
-  int threads;
-  int elements;  // of a thread
-  int cluster;
+// What a cluster holds.
+struct ClusterShape {
+  int blocks;
+  int threads;   // of a block, at most
+  int elements;  // of a thread, at most
 };
 
-// A long row in the registers of a cluster: of as few blocks as hold it within the first limits that allow it;
-// then with no more threads than it takes.
-std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_cluster) {
-  static constexpr BlockLimits of_f32[] = {{128, 16, 8}, {256, 32, 16}, {512, 32, 16}, {1024, 32, 16}};
-  static constexpr BlockLimits of_16_bits[] = {{128, 32, 4}, {128, 64, 16}, {256, 64, 16}, {512, 64, 16}};
-  static constexpr BlockLimits of_f64[] = {{256, 16, 16}, {512, 16, 16}, {1024, 8, 16}};
-  const std::span<const BlockLimits> all = rows.problem.in == DType::f64 ? std::span<const BlockLimits>(of_f64)
-                                           : rows.vector == 8            ? std::span<const BlockLimits>(of_16_bits)
-                                                                         : std::span<const BlockLimits>(of_f32);
-  for (const BlockLimits& limits : all) {
-    const int each = limits.elements / rows.vector;
-    const int cluster = power_of_two(divide_up(rows.packets, std::int64_t{limits.threads} * each));
-    if (cluster > std::min(limits.cluster, most_cluster)) continue;
-    return in_registers(rows, to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), cluster);
+// A long row in the registers of a cluster: of the first shape that holds it, with no more threads than it takes.
+std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_blocks) {
+  static constexpr ClusterShape of_f32[] = {{2, 128, 24}, {4, 128, 16},  {4, 128, 24},  {8, 128, 16},  {4, 256, 32},
+                                            {8, 256, 32}, {16, 256, 32}, {16, 512, 32}, {16, 1024, 32}};
+  static constexpr ClusterShape of_16_bits[] = {{2, 128, 56},  {4, 128, 32}, {2, 256, 56}, {4, 128, 64},
+                                                {4, 256, 56},  {8, 128, 64}, {8, 256, 56}, {16, 128, 64},
+                                                {16, 256, 64}, {16, 512, 64}};
+  static constexpr ClusterShape of_f64[] = {{2, 256, 16}, {4, 256, 16}, {8, 256, 16}, {16, 256, 16}, {16, 512, 16}};
+  const std::span<const ClusterShape> all = rows.problem.in == DType::f64 ? std::span<const ClusterShape>(of_f64)
+                                            : rows.vector == 8            ? std::span<const ClusterShape>(of_16_bits)
+                                                                          : std::span<const ClusterShape>(of_f32);
+  for (const ClusterShape& shape : all) {
+    const std::int64_t each = std::int64_t{shape.blocks} * (shape.elements / rows.vector);
+    if (shape.blocks > most_blocks || rows.packets > each * shape.threads) continue;
+    return in_registers(rows, to_warps(divide_up(rows.packets, each)), shape.blocks);
   }
   return std::nullopt;
 }
