@@ -110,7 +110,6 @@ struct Variant {
   std::optional<int> resident = {};  ///< blocks a multiprocessor that the registers are to allow
   std::optional<bool> packed = {};   ///< registers: hold the bits that were read instead of numbers
 
-
   /// Whether nothing is set: the library chooses.
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !cluster && !vector && !elements && !pieces && !resident &&
