@@ -160,7 +160,7 @@ JITSOFTMAX_API void jitsoftmax_destroy(jitsoftmax_engine* engine);
 JITSOFTMAX_API jitsoftmax_status jitsoftmax_prepare(jitsoftmax_engine* engine, const jitsoftmax_problem* problem,
                                                     jitsoftmax_kernel** kernel);
 
-/** Null is allowed. Launches that are under way are not disturbed as long as the context lives. */
+/** Null is allowed. Wait for its launches first where its engine is gone: the code goes with the last who has it. */
 JITSOFTMAX_API void jitsoftmax_kernel_destroy(jitsoftmax_kernel* kernel);
 
 /** Computes the rows, ordered on `stream`; null is the legacy default stream. See jitsoftmax::Kernel::launch. */

@@ -70,7 +70,7 @@ static void names_what_runs(jitsoftmax_engine* engine) {
 
   EXPECT(jitsoftmax_prepare(engine, &problem, &kernel) == JITSOFTMAX_OK);
   EXPECT(jitsoftmax_kernel_specialization_for(kernel, &rows, text, sizeof text, &length) == JITSOFTMAX_OK);
-  EXPECT(length == strlen(text) && length > sizeof cut);
+  EXPECT(length == strlen(text) && length > 3);
   EXPECT(jitsoftmax_kernel_specialization_for(kernel, &rows, cut, sizeof cut - 1, NULL) == JITSOFTMAX_OK);
   EXPECT(strlen(cut) == 3 && strncmp(cut, text, 3) == 0 && cut[4] == 'x');
   length = 0;

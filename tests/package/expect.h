@@ -16,7 +16,7 @@ static void expect(int holds, const char* what, const char* file, int line) {
 #define EXPECT(condition) expect((condition) != 0, #condition, __FILE__, __LINE__)
 
 /* A failure leaves a message. `status` is what was expected and what came. */
-static int refused(jitsoftmax_status expected, jitsoftmax_status got) {
+static inline int refused(jitsoftmax_status expected, jitsoftmax_status got) {
   return got == expected && strlen(jitsoftmax_last_error()) > 0;
 }
 
