@@ -25,29 +25,41 @@ export PATH=$path JITSOFTMAX_DEVICE=host
 unset CUDA_PATH CUDA_HOME CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_LIBRARY_PATH CUDACXX
 ! command -v nvcc || fail "nvcc is still on the path"
 
-# run_all DIRECTORY: all four programs say what they should, and nothing else.
+# run_all LIBRARY DIRECTORY: all four programs are linked with that one, say what they should, and nothing else.
 run_all() {
-  local expect=$foreign/../expect_output.sh
+  local library=$1 expect=$foreign/../expect_output.sh program
+  shift
+  for program in "$1"/{c99,cxx17,cxx20,own_logger}; do
+    [[ $library == "$(ldd "$program" | grep -q libjitsoftmax && echo shared || echo static)" ]] ||
+      fail "$program is not linked with the $library library"
+  done
   "$expect" "0.0900 0.2447 0.6652" "$1/c99"
   "$expect" "0.000244141" "$1/cxx17"
   "$expect" "0.000244141" "$1/cxx20"
   "$expect" "half of 1 is 1 0 the program's own" "$1/own_logger"
 }
 
-# build_by_cmake TARGET ARGUMENT...
+# build_by_cmake LIBRARY ARGUMENT...
 build_by_cmake() {
-  local target=$1
+  local library=$1 target=jitsoftmax
   shift
+  [[ $library == static ]] || target=shared
   cmake -G "$GENERATOR" -S "$foreign" -B "$work/build" "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CXX_COMPILER=$CXX" \
     -DFOREIGN_TARGET="jitsoftmax::$target" "$@"
   cmake --build "$work/build" --parallel 2
-  run_all "$work/build"
+  run_all "$library" "$work/build"
 }
 
 # A user of an installed library needs nothing of what it was built with.
 by_find_package() {
-  build_by_cmake "$([[ $1 == shared ]] && echo shared || echo jitsoftmax)" -DFOREIGN_METHOD=find_package \
-    "-DCMAKE_PREFIX_PATH=$2" -DCMAKE_DISABLE_FIND_PACKAGE_{CudaHeaders,CUDAToolkit,nlohmann_json,xxHash,spdlog}=ON
+  local arguments=(-DFOREIGN_METHOD=find_package "-DCMAKE_PREFIX_PATH=$2"
+    -DCMAKE_DISABLE_FIND_PACKAGE_{CudaHeaders,CUDAToolkit,nlohmann_json,xxHash,spdlog}=ON)
+  build_by_cmake "$1" "${arguments[@]}"
+  [[ $1 == static ]] || return 0
+  cmake -G "$GENERATOR" -S "$foreign" -B "$work/c" "-DCMAKE_C_COMPILER=$CC" -DFOREIGN_C_ALONE=ON \
+    -DFOREIGN_TARGET=jitsoftmax::static "${arguments[@]}"
+  cmake --build "$work/c"
+  "$foreign/../expect_output.sh" "0.0900 0.2447 0.6652" "$work/c/c99"
 }
 
 by_pkg_config() {
@@ -67,7 +79,7 @@ by_pkg_config() {
   "$CC" -std=c99 "$examples/in_c.c" "${flags[@]}" -o "$work/c99"
   for by in 17 20; do "$CXX" -std=c++$by "$examples/readme_program.cpp" "${flags[@]}" -o "$work/cxx$by"; done
   "$CXX" -std=c++17 -rdynamic "$foreign/own_logger.cpp" "${flags[@]}" -o "$work/own_logger"
-  run_all "$work"
+  run_all "$library" "$work"
 }
 
 case $way in
@@ -79,7 +91,7 @@ case $way in
   find_package) by_find_package "$@" ;;
   pkg_config) by_pkg_config "$@" ;;
   add_subdirectory)
-    build_by_cmake jitsoftmax -DFOREIGN_METHOD=add_subdirectory "-DFOREIGN_SOURCE=$1" "-DJITSOFTMAX_CUDA_INCLUDE_DIRS=$2" \
+    build_by_cmake static -DFOREIGN_METHOD=add_subdirectory "-DFOREIGN_SOURCE=$1" "-DJITSOFTMAX_CUDA_INCLUDE_DIRS=$2" \
       -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
     ;;
   deb)
