@@ -29,11 +29,12 @@ unset CUDA_PATH CUDA_HOME CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH L
 
 # run_all LIBRARY DIRECTORY: all four programs are linked with that one, say what they should, and nothing else.
 run_all() {
-  local library=$1 expect=$foreign/../expect_output.sh program
+  local library=$1 expect=$foreign/../expect_output.sh program linked
   shift
   for program in "$1"/{c99,cxx17,cxx20,own_logger}; do
-    [[ $library == "$(ldd "$program" | grep -q libjitsoftmax && echo shared || echo static)" ]] ||
-      fail "$program is not linked with the $library library"
+    linked=static
+    [[ $(ldd "$program") != *libjitsoftmax* ]] || linked=shared
+    [[ $linked == "$library" ]] || fail "$program is linked with the $linked library"
   done
   "$expect" "0.0900 0.2447 0.6652" "$1/c99"
   "$expect" "0.000244141" "$1/cxx17"
@@ -55,7 +56,7 @@ build_by_cmake() {
 # A user of an installed library needs nothing of what it was built with.
 by_find_package() {
   local arguments=(-DFOREIGN_METHOD=find_package "-DCMAKE_PREFIX_PATH=$2"
-    -DCMAKE_DISABLE_FIND_PACKAGE_{CudaHeaders,CUDAToolkit,nlohmann_json,xxHash,spdlog}=ON)
+    -DCMAKE_DISABLE_FIND_PACKAGE_{CudaHeaders,CUDAToolkit,nlohmann_json,xxHash,spdlog}"=ON")
   build_by_cmake "$1" "${arguments[@]}"
   [[ $1 == static ]] || return 0
   cmake -G "$GENERATOR" -S "$foreign" -B "$work/c" "-DCMAKE_C_COMPILER=$CC" -DFOREIGN_C_ALONE=ON \
@@ -102,7 +103,7 @@ case $way in
     dpkg-deb --info "$package"
     dpkg-deb --extract "$package" "$work/root"
     if command -v dpkg-shlibdeps > /dev/null; then
-      dpkg-deb --field "$package" Depends | grep -q libstdc++6 || fail "the package does not say what it depends on"
+      [[ $(dpkg-deb --field "$package" Depends) == *libstdc++6* ]] || fail "the package does not say what it depends on"
     fi
     if [[ -e $work/root/usr/bin/jitsoftmax ]]; then
       "$work/root/usr/bin/jitsoftmax" --version
