@@ -1,5 +1,6 @@
 #include "bench_report.hpp"
 
+#include <jitsoftmax/version.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <cstddef>

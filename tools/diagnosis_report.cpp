@@ -1,5 +1,6 @@
 #include "diagnosis_report.hpp"
 
+#include <jitsoftmax/version.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdlib>

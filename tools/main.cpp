@@ -1,4 +1,6 @@
 // The jitsoftmax program: reads the command line, runs one subcommand, reports its errors.
+#include <jitsoftmax/version.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>

@@ -1,8 +1,9 @@
-// Engine: turns problems into kernels. Finds them in memory, in the cache directories, or compiles
-// them, and keeps what it has made.
-//
-// Threads: every member function may be called from any number of threads at once. A launch of a
-// kernel that is ready waits for no lock that a compile can hold. The library prints nothing.
+/// @file
+/// Engine: turns problems into kernels. Finds them in memory, in the cache directories, or compiles
+/// them, and keeps what it has made.
+///
+/// Threads: every member function may be called from any number of threads at once. A launch of a
+/// kernel that is ready waits for no lock that a compile can hold. The library prints nothing.
 #pragma once
 
 #include <jitsoftmax/export.h>
@@ -20,35 +21,48 @@
 
 namespace jitsoftmax {
 
-// A GPU architecture, as NVRTC names it: sm_90 is {9, 0}, sm_100a is {10, 0, 'a'}.
+/// A GPU architecture, as NVRTC names it: sm_90 is {9, 0}, sm_100a is {10, 0, 'a'}.
 struct JITSOFTMAX_API Arch {
-  int major = 0;
-  int minor = 0;
-  char suffix = 0;  // 0, 'a' or 'f'
+  int major = 0;    ///< 9 of sm_90
+  int minor = 0;    ///< 0 of sm_90
+  char suffix = 0;  ///< 0, 'a' or 'f'
 
-  // Reads "sm_90", "sm_90a", "sm_100f"; throws invalid_argument for anything else.
+  /// Reads "sm_90", "sm_90a", "sm_100f"; throws invalid_argument for anything else.
   static Arch parse(const std::string& name);
+  /// What parse() reads.
   [[nodiscard]] std::string name() const;
 
+  /// Whether all members are equal.
   friend constexpr bool operator==(const Arch& a, const Arch& b) noexcept {
     return a.major == b.major && a.minor == b.minor && a.suffix == b.suffix;
   }
+  /// Whether any differs.
   friend constexpr bool operator!=(const Arch& a, const Arch& b) noexcept { return !(a == b); }
 };
 
-// Where kernels run, and so what the pointers in Rows are.
+/// Where kernels run, and so what the pointers in Rows are.
 class JITSOFTMAX_API Device {
  public:
-  enum class Kind : std::uint8_t { current, cuda, host };
+  /// Which of the three.
+  enum class Kind : std::uint8_t {
+    current,  ///< the caller's current context
+    cuda,     ///< the primary context of a device
+    host,     ///< the CPU
+  };
 
-  static constexpr Device current() noexcept { return {Kind::current, 0}; }             // the caller's current context
-  static constexpr Device cuda(int ordinal) noexcept { return {Kind::cuda, ordinal}; }  // retains its primary context
-  static constexpr Device host() noexcept { return {Kind::host, 0}; }                   // the CPU; host pointers
+  /// The caller's current context.
+  static constexpr Device current() noexcept { return {Kind::current, 0}; }
+  /// The primary context of a device, which the engine retains.
+  static constexpr Device cuda(int ordinal) noexcept { return {Kind::cuda, ordinal}; }
+  /// The CPU. Pointers are the host's.
+  static constexpr Device host() noexcept { return {Kind::host, 0}; }
 
-  // Reads "current", "cuda:N", "host"; throws invalid_argument for anything else.
+  /// Reads "current", "cuda:N", "host"; throws invalid_argument for anything else.
   static Device parse(const std::string& name);
 
+  /// Which of the three.
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
+  /// n of cuda(n), else 0.
   [[nodiscard]] constexpr int ordinal() const noexcept { return ordinal_; }
 
  private:
@@ -57,101 +71,117 @@ class JITSOFTMAX_API Device {
   int ordinal_;
 };
 
-// What a row of -inf only becomes. (A row with a NaN or +inf is NaN throughout, in both modes.)
+/// What a row of -inf only becomes. (A row with a NaN or +inf is NaN throughout, in both modes.)
 enum class MaskedRows : std::uint8_t {
-  nan,   // as PyTorch
-  zero,  // zeros; for log_softmax their logarithm, -inf
+  nan,   ///< as PyTorch
+  zero,  ///< zeros; for log_softmax their logarithm, -inf
 };
 
-// What happens when a kernel is in no cache.
+/// What happens when a kernel is in no cache.
 enum class OnMiss : std::uint8_t {
-  compile,  // the caller waits until the exact kernel is there
-  fail,     // ErrorCode::not_cached: for images that must not compile
+  compile,  ///< the caller waits until the exact kernel is there
+  fail,     ///< ErrorCode::not_cached: for images that must not compile
 };
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
+/// How much a message matters.
+enum class LogLevel : std::uint8_t {
+  debug,    ///< for those who look into the library
+  info,     ///< for those who want to know
+  warning,  ///< something is not as it should be, and results are right all the same
+  error,    ///< something failed
+};
 
-// Called from any thread, also from several at once; must not throw.
+/// Called from any thread, also from several at once; must not throw.
 using Log = std::function<void(LogLevel, const std::string& message)>;
 
-// A fixed choice of kernel instead of the built-in one, for people who compare variants. Unset
-// fields are chosen by the named variant, or by the library where there is no name. A choice that
-// cannot serve a problem is invalid_argument, with the reason.
+/// A fixed choice of kernel instead of the built-in one, for people who compare variants. Unset
+/// fields are chosen by the named variant, or by the library where there is no name. A choice that
+/// cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
-  std::string name = {};  // "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  std::optional<std::string> family =
-      {};                            // "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
-  std::optional<int> threads = {};   // threads a row
-  std::optional<int> rows = {};      // rows a block
-  std::optional<int> cluster = {};   // blocks a row (sm_90 and newer)
-  std::optional<int> vector = {};    // elements an access
-  std::optional<int> elements = {};  // elements a thread holds at a time
-  std::optional<int> pieces = {};    // asynchronous copies a block, of the staged family
-  std::optional<int> resident = {};  // blocks a multiprocessor that the registers are to allow
-  std::optional<bool> packed = {};   // registers: hold the bits that were read instead of numbers
+  std::string name = {};  ///< "safe3", "v0" ... "v4", "generic"; empty: by the fields below
+  /// "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
+  std::optional<std::string> family = {};
+  std::optional<int> threads = {};   ///< threads a row
+  std::optional<int> rows = {};      ///< rows a block
+  std::optional<int> cluster = {};   ///< blocks a row (sm_90 and newer)
+  std::optional<int> vector = {};    ///< elements an access
+  std::optional<int> elements = {};  ///< elements a thread holds at a time
+  std::optional<int> pieces = {};    ///< asynchronous copies a block, of the staged family
+  std::optional<int> resident = {};  ///< blocks a multiprocessor that the registers are to allow
+  std::optional<bool> packed = {};   ///< registers: hold the bits that were read instead of numbers
 
+  /// Whether nothing is set: the library chooses.
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !cluster && !vector && !elements && !pieces && !resident &&
            !packed;
   }
 };
 
+/// What an engine is made with. A plain value; the engine keeps a copy.
 struct JITSOFTMAX_API Options {
-  Device device = Device::current();
-  OnMiss on_miss = OnMiss::compile;
-  MaskedRows masked_rows = MaskedRows::nan;
-  // Same bits for the same row whatever the number of rows, alignment, records or run.
+  Device device = Device::current();         ///< where kernels run
+  OnMiss on_miss = OnMiss::compile;          ///< what to do about a kernel that is in no cache
+  MaskedRows masked_rows = MaskedRows::nan;  ///< what a row of -inf only becomes
+  /// Same bits for the same row whatever the number of rows, alignment, records or run.
   bool deterministic = false;
-  Variant variant;
-  // Kernels are those that tuning records pick (autotune), where there are records for the GPU at hand.
-  // A deterministic engine, or one with a variant, uses none in any case.
+  Variant variant;  ///< empty: the library chooses
+  /// Kernels are those that tuning records pick (autotune), where there are records for the GPU at hand.
+  /// A deterministic engine, or one with a variant, uses none in any case.
   bool use_records = true;
 
-  // The one writable cache directory. Unset: $XDG_CACHE_HOME/jitsoftmax, then ~/.cache/jitsoftmax;
-  // empty: none, kernels are kept in memory only. It is created, mode 0700, on the first write.
+  /// The one writable cache directory. Unset: $XDG_CACHE_HOME/jitsoftmax, then ~/.cache/jitsoftmax;
+  /// empty: none, kernels are kept in memory only. It is created, mode 0700, on the first write.
   std::optional<std::string> cache_dir;
-  // Read-only directories that are looked up before it, in this order.
+  /// Read-only directories that are looked up before it, in this order.
   std::vector<std::string> cache_layers;
-  // The most bytes that its kernels may take; unset: any number. After a write the least recently used
-  // are removed, as few as it takes; a kernel larger than the limit is not kept.
+  /// The most bytes that its kernels may take; unset: any number. After a write the least recently used
+  /// are removed, as few as it takes; a kernel larger than the limit is not kept.
   std::optional<std::int64_t> cache_limit;
 
-  std::string nvrtc;  // path of libnvrtc; empty: the usual places
-  Log log;            // none: silent
+  std::string nvrtc;  ///< path of libnvrtc; empty: the usual places
+  Log log;            ///< none: silent
 
-  // Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
-  // JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none) and
-  // JITSOFTMAX_NVRTC. The environment is read here and at no other time. Throws invalid_argument for a
-  // value that cannot be understood.
+  /// Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
+  /// JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none) and
+  /// JITSOFTMAX_NVRTC. The environment is read here and at no other time. Throws invalid_argument for a
+  /// value that cannot be understood.
   static Options from_environment();
 };
 
-// Counters since the engine was made. A snapshot: taken while others work, the fields may be a
-// moment apart.
+/// Counters since the engine was made. A snapshot: taken while others work, the fields may be a
+/// moment apart.
 struct Stats {
-  std::uint64_t kernels = 0;        // specializations loaded or compiled by this engine
-  std::uint64_t tuned_kernels = 0;  // of these, picked by a tuning record in the place of the built-in choice
-  std::uint64_t disk_hits = 0;      // of these, found in a cache directory
-  std::uint64_t compiles = 0;       // of these, compiled
-  std::uint64_t compile_failures = 0;
-  std::uint64_t rejected_entries = 0;  // damaged or untrusted entries in a cache directory
-  double compile_seconds = 0;          // summed over threads
-  double load_seconds = 0;             // reading, verifying and handing cubins to the driver
+  std::uint64_t kernels = 0;           ///< specializations loaded or compiled by this engine
+  std::uint64_t tuned_kernels = 0;     ///< of these, picked by a tuning record in the place of the built-in choice
+  std::uint64_t disk_hits = 0;         ///< of these, found in a cache directory
+  std::uint64_t compiles = 0;          ///< of these, compiled
+  std::uint64_t compile_failures = 0;  ///< compiles that failed
+  std::uint64_t rejected_entries = 0;  ///< damaged or untrusted entries in a cache directory
+  double compile_seconds = 0;          ///< summed over threads
+  double load_seconds = 0;             ///< reading, verifying and handing cubins to the driver
 };
 
-enum class WarmupOutcome : std::uint8_t { cached, compiled, failed };
+/// What became of one specialization.
+enum class WarmupOutcome : std::uint8_t {
+  cached,    ///< it was there
+  compiled,  ///< it was compiled
+  failed,    ///< it is not there: see WarmupItem::error
+};
 
+/// One specialization for one architecture.
 struct WarmupItem {
-  Problem problem;
-  Arch arch;
-  std::string specialization;  // canonical spelling
-  WarmupOutcome outcome = WarmupOutcome::failed;
-  double seconds = 0;
-  std::string error;  // why it failed
+  Problem problem;                                ///< that needs it, perhaps beside others
+  Arch arch;                                      ///< that it is compiled for
+  std::string specialization;                     ///< canonical spelling
+  WarmupOutcome outcome = WarmupOutcome::failed;  ///< what became of it
+  double seconds = 0;                             ///< that it took
+  std::string error;                              ///< why it failed
 };
 
+/// What came of a warmup.
 struct WarmupReport {
-  std::vector<WarmupItem> items;  // in the order of problems, architectures, specializations
+  std::vector<WarmupItem> items;  ///< in the order of problems, architectures, specializations
+  /// How many items came to that.
   [[nodiscard]] std::size_t count(WarmupOutcome outcome) const noexcept {
     std::size_t n = 0;
     for (const WarmupItem& item : items) n += item.outcome == outcome ? 1 : 0;
@@ -159,52 +189,59 @@ struct WarmupReport {
   }
 };
 
+/// How to warm up.
 struct WarmupOptions {
-  int jobs = 0;  // compiles at once; 0: as many as there are cores
-  // Called after each item, from one thread at a time; returning false stops before the next item.
+  int jobs = 0;  ///< compiles at once; 0: as many as there are cores
+  /// Called after each item, from one thread at a time; returning false stops before the next item.
   std::function<bool(const WarmupItem& item, std::size_t done, std::size_t total)> progress;
 };
 
+/// Finds, makes and keeps kernels. Movable; its kernels may outlive it. An engine that was moved from can only be
+/// destroyed or assigned to.
 class JITSOFTMAX_API Engine {
  public:
-  // Opens no library, makes no context and creates no directory (Device::cuda(n) does open libcuda
-  // and retains the primary context of device n).
+  /// Opens no library, makes no context and creates no directory (Device::cuda(n) does open libcuda
+  /// and retains the primary context of device n).
   explicit Engine(Options options = Options::from_environment());
   ~Engine();
+  /// No thread may be using either.
   Engine(Engine&&) noexcept;
+  /// Likewise.
   Engine& operator=(Engine&&) noexcept;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The kernel for a problem: loads or compiles its whole bundle now, so that no later launch
-  // waits. Throws Error; a failure is not remembered.
+  /// The kernel for a problem: loads or compiles its whole bundle now, so that no later launch
+  /// waits. Throws Error; a failure is not remembered.
   Kernel prepare(const Problem& problem);
 
-  // prepare() where needed, then Kernel::launch(). While `stream` is being captured a kernel that
-  // is not prepared is an error (ErrorCode::capturing) and the capture stays valid.
+  /// prepare() where needed, then Kernel::launch(). While `stream` is being captured a kernel that
+  /// is not prepared is an error (ErrorCode::capturing) and the capture stays valid.
   void softmax(const Problem& problem, const Rows& rows, Stream stream = nullptr);
 
-  // Compiles every specialization that the problems need on the architectures into the cache
-  // directory. Needs NVRTC, but no driver and no GPU. An item that fails is reported and does not
-  // stop the others; throws only if there is nothing to compile with or nowhere to put it.
+  /// Compiles every specialization that the problems need on the architectures into the cache
+  /// directory. Needs NVRTC, but no driver and no GPU. An item that fails is reported and does not
+  /// stop the others; throws only if there is nothing to compile with or nowhere to put it.
   WarmupReport warmup(const std::vector<Problem>& problems, const std::vector<Arch>& archs,
                       const WarmupOptions& options = {});
 
-  // Finds the fastest specialization for so many rows of the problem on this engine's GPU, and keeps it
-  // in the cache directory: engines that prepare the problem from then on use it for all numbers of
-  // rows of the same kind, few (up to 64) or more. Candidates are compiled in parallel, verified and
-  // timed on buffers of its own, so for a moment when the GPU has nothing else to do and no stream is
-  // being captured. What a record has already is not timed again. A candidate that fails is reported and
-  // does not stop the others. Kernels that are prepared already stay what they are.
-  // Throws invalid_argument (also for an engine on the CPU, deterministic or with a variant), io_error
-  // (no cache directory), no_compiler, or driver_error if no candidate can be used.
+  /// Finds the fastest specialization for so many rows of the problem on this engine's GPU, and keeps it
+  /// in the cache directory: engines that prepare the problem from then on use it for all numbers of
+  /// rows of the same kind, few (up to 64) or more. Candidates are compiled in parallel, verified and
+  /// timed on buffers of its own, so for a moment when the GPU has nothing else to do and no stream is
+  /// being captured. What a record has already is not timed again. A candidate that fails is reported and
+  /// does not stop the others. Kernels that are prepared already stay what they are.
+  /// Throws invalid_argument (also for an engine on the CPU, deterministic or with a variant), io_error
+  /// (no cache directory), no_compiler, or driver_error if no candidate can be used.
   TuneReport autotune(const Problem& problem, std::int64_t rows, const TuneOptions& options = {});
 
+  /// The counters as they are now.
   [[nodiscard]] Stats stats() const;
+
+  /// What the engine was made with.
   [[nodiscard]] const Options& options() const noexcept;
 
-  // Internal: shared by the threads that use this engine.
-  class Impl;
+  class Impl;  // internal: shared by the threads that use this engine
 
  private:
   std::unique_ptr<Impl> impl_;

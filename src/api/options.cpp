@@ -1,36 +1,11 @@
 #include <charconv>
 #include <jitsoftmax/engine.hpp>
-#include <sstream>
+#include <utility>
 
+#include "api/option_text.hpp"
 #include "base/environment.hpp"
-#include "base/size.hpp"
 
 namespace jitsoftmax {
-namespace {
-
-OnMiss parse_on_miss(const std::string& name) {
-  if (name == "compile") return OnMiss::compile;
-  if (name == "fail") return OnMiss::fail;
-  throw Error(ErrorCode::invalid_argument, "JITSOFTMAX_ON_MISS is '" + name + "'; known: compile, fail");
-}
-
-std::optional<std::int64_t> parse_limit(const std::string& text) {
-  if (text == "none") return std::nullopt;
-  if (const auto bytes = base::parse_size(text)) return bytes;
-  throw Error(ErrorCode::invalid_argument,
-              "JITSOFTMAX_CACHE_LIMIT is '" + text + "'; write bytes, as 500000 or 64MB, or none");
-}
-
-std::vector<std::string> split_paths(const std::string& list) {
-  std::vector<std::string> paths;
-  std::istringstream stream(list);
-  for (std::string path; std::getline(stream, path, ':');) {
-    if (!path.empty()) paths.push_back(path);
-  }
-  return paths;
-}
-
-}  // namespace
 
 Device Device::parse(const std::string& name) {
   if (name == "current") return current();
@@ -46,14 +21,15 @@ Device Device::parse(const std::string& name) {
 }
 
 Options Options::from_environment() {
-  using base::environment;
   Options options;
-  if (const auto value = environment("JITSOFTMAX_DEVICE")) options.device = Device::parse(*value);
-  if (const auto value = environment("JITSOFTMAX_ON_MISS")) options.on_miss = parse_on_miss(*value);
-  if (const auto value = environment("JITSOFTMAX_CACHE_LAYERS")) options.cache_layers = split_paths(*value);
-  if (const auto value = environment("JITSOFTMAX_CACHE_LIMIT")) options.cache_limit = parse_limit(*value);
-  if (const auto value = environment("JITSOFTMAX_NVRTC")) options.nvrtc = *value;
-  options.cache_dir = environment("JITSOFTMAX_CACHE_DIR");
+  for (const auto& [variable, option] : {std::pair{"JITSOFTMAX_DEVICE", "device"},
+                                         {"JITSOFTMAX_ON_MISS", "on_miss"},
+                                         {"JITSOFTMAX_CACHE_DIR", "cache_dir"},
+                                         {"JITSOFTMAX_CACHE_LAYERS", "cache_layers"},
+                                         {"JITSOFTMAX_CACHE_LIMIT", "cache_limit"},
+                                         {"JITSOFTMAX_NVRTC", "nvrtc"}}) {
+    if (const auto value = base::environment(variable)) set_option(options, option, *value, variable);
+  }
   return options;
 }
 

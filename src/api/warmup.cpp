@@ -56,6 +56,7 @@ class WarmUp {
     try {
       const bool compiled = code_.get(work.specialization, work.item.arch, Code::Purpose::warmup).compiled;
       work.item.outcome = compiled ? WarmupOutcome::compiled : WarmupOutcome::cached;
+      work.item.error.clear();
     } catch (const Error& error) {
       if (is_fatal(error.code())) throw;
       work.item.outcome = WarmupOutcome::failed;
@@ -117,10 +118,7 @@ WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Proble
 
   WarmupReport report;
   report.items.reserve(work.size());
-  for (WarmupWork& w : work) {
-    if (w.item.outcome != WarmupOutcome::failed) w.item.error.clear();
-    report.items.push_back(std::move(w.item));
-  }
+  for (WarmupWork& w : work) report.items.push_back(std::move(w.item));
   return report;
 }
 

@@ -1,5 +1,15 @@
 #include "tune/record_text.hpp"
 
+// A namespace of our own, so that no weak symbol in the archive is taken for one of the program that links
+// it, which may be of the same version of nlohmann_json and configured otherwise.
+#define NLOHMANN_JSON_NAMESPACE nlohmann::of_jitsoftmax
+#define NLOHMANN_JSON_NAMESPACE_BEGIN \
+  namespace nlohmann {                \
+  inline namespace of_jitsoftmax {
+#define NLOHMANN_JSON_NAMESPACE_END \
+  }                                 \
+  }
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -2,17 +2,9 @@
 #include <jitsoftmax/jitsoftmax.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
-static int failures = 0;
-
-static void expect(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "c_api_test.c:%d: not so: %s; the last error is \"%s\"\n", line, what, jitsoftmax_last_error());
-  ++failures;
-}
-#define EXPECT(condition) expect((condition) != 0, #condition, __LINE__)
+#include "expect.h"
 
 enum { row_count = 2, cols = 3 };
 
@@ -44,11 +36,6 @@ static int is_result(const float* out, jitsoftmax_op op) {
   return 1;
 }
 
-/* A failure leaves a message. `status` is what was expected and what came. */
-static int refused(jitsoftmax_status expected, jitsoftmax_status got) {
-  return got == expected && strlen(jitsoftmax_last_error()) > 0;
-}
-
 static void computes(jitsoftmax_engine* engine) {
   const jitsoftmax_problem problem = problem_of(JITSOFTMAX_SOFTMAX);
   const jitsoftmax_problem logarithm = problem_of(JITSOFTMAX_LOG_SOFTMAX);
@@ -68,6 +55,29 @@ static void computes(jitsoftmax_engine* engine) {
   rows.in = NULL;
   rows.out = NULL;
   EXPECT(jitsoftmax_launch(kernel, &rows, NULL) == JITSOFTMAX_OK);
+  jitsoftmax_kernel_destroy(kernel);
+}
+
+/* Text goes into the caller's buffer, cut where it ends. */
+static void names_what_runs(jitsoftmax_engine* engine) {
+  const jitsoftmax_problem problem = problem_of(JITSOFTMAX_SOFTMAX);
+  float out[row_count * cols] = {0};
+  const jitsoftmax_rows rows = rows_to(out);
+  jitsoftmax_kernel* kernel = NULL;
+  char text[256] = {0};
+  char cut[5] = {'x', 'x', 'x', 'x', 'x'};
+  size_t length = 0;
+
+  EXPECT(jitsoftmax_prepare(engine, &problem, &kernel) == JITSOFTMAX_OK);
+  EXPECT(jitsoftmax_kernel_specialization_for(kernel, &rows, text, sizeof text, &length) == JITSOFTMAX_OK);
+  EXPECT(length == strlen(text) && length > 3);
+  EXPECT(jitsoftmax_kernel_specialization_for(kernel, &rows, cut, sizeof cut - 1, NULL) == JITSOFTMAX_OK);
+  EXPECT(strlen(cut) == 3 && strncmp(cut, text, 3) == 0 && cut[4] == 'x');
+  length = 0;
+  EXPECT(jitsoftmax_kernel_specialization_for(kernel, &rows, NULL, 0, &length) == JITSOFTMAX_OK);
+  EXPECT(length == strlen(text));
+  EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_kernel_specialization_for(kernel, &rows, NULL, 1, NULL)));
+  EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_kernel_specialization_for(NULL, &rows, text, 1, NULL)));
   jitsoftmax_kernel_destroy(kernel);
 }
 
@@ -150,6 +160,7 @@ int main(void) {
   if (failures != 0) return 1; /* nothing to call */
 
   computes(engine);
+  names_what_runs(engine);
   refuses(engine);
   jitsoftmax_destroy(engine);
   engines_come_and_go();

@@ -1,6 +1,7 @@
 // Promise: `jitsoftmax doctor` says what there is, where and what to do about the rest, whatever is
 // missing, changes nothing, and ends with 0 only where kernels can be compiled or launched.
 #include <doctest/doctest.h>
+#include <jitsoftmax/version.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "program.hpp"
 
 #include <doctest/doctest.h>
+#include <jitsoftmax/version.h>
 #include <sys/stat.h>
 
 #include <chrono>

@@ -1,0 +1,18 @@
+# The target `docs`: the reference documentation of the public headers, build/…/docs/index.html. A name without a
+# comment, or a comment that Doxygen cannot make sense of, is an error.
+find_package(Doxygen QUIET)
+if(NOT DOXYGEN_FOUND)
+  return()
+endif()
+set(DOXYGEN_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/docs")
+set(DOXYGEN_HTML_OUTPUT .)
+set(DOXYGEN_STRIP_FROM_PATH "${PROJECT_SOURCE_DIR}/include")
+set(DOXYGEN_STRIP_FROM_INC_PATH "${PROJECT_SOURCE_DIR}/include")
+set(DOXYGEN_JAVADOC_AUTOBRIEF YES)
+set(DOXYGEN_WARN_AS_ERROR FAIL_ON_WARNINGS)
+set(DOXYGEN_WARN_NO_PARAMDOC NO)
+set(DOXYGEN_MACRO_EXPANSION YES)
+set(DOXYGEN_EXPAND_ONLY_PREDEF YES)
+set(DOXYGEN_PREDEFINED JITSOFTMAX_API=)
+set(DOXYGEN_QUIET YES)
+doxygen_add_docs(docs include/jitsoftmax COMMENT "Reference documentation")
