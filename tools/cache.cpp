@@ -2,6 +2,7 @@
 #include "cache.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <ctime>
@@ -23,6 +24,15 @@ CLI::App& add(CLI::App& cache, Action& action, const std::shared_ptr<CacheReques
   command.add_flag("--json", request->json, "One JSON object instead of lines");
   command.callback([request, &action, run] { action = [request, run] { return run(*request); }; });
   return command;
+}
+
+// As a shell reads it.
+std::string quoted(const std::string& word) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:=@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
 }
 
 }  // namespace
@@ -53,6 +63,13 @@ std::string utc(std::int64_t seconds) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
+std::string warmup_command(const CacheRequest& request) {
+  std::string command =
+      fmt::format("jitsoftmax warmup --shapes {} --arch {}", quoted(request.shapes), fmt::join(request.archs, ","));
+  if (request.engine.cache_dir) command += " --cache-dir " + quoted(*request.engine.cache_dir);
+  return command;
+}
+
 void add_cache(CLI::App& program, Action& action) {
   const auto request = std::make_shared<CacheRequest>();
   CLI::App& cache = *program.add_subcommand("cache", "What is in the cache directories; needs no NVRTC and no GPU");
@@ -70,6 +87,20 @@ void add_cache(CLI::App& program, Action& action) {
       verify.add_option("--arch", request->archs, "Their architectures, as sm_80,sm_90")->delimiter(',');
   shapes->needs(archs);
   archs->needs(shapes);
+
+  CLI::App& exported = add(cache, action, request, "export",
+                           "Writes kernels, and the tuning records that chose them, into one file", cache_export);
+  exported.add_option("FILE", request->file, "The file")->required();
+  CLI::Option* const wanted =
+      exported.add_option("--shapes", request->shapes, "Only what these shapes need (a file as for warmup)")
+          ->type_name("FILE");
+  wanted->needs(
+      exported.add_option("--arch", request->archs, "Only for these architectures, as sm_80,sm_90")->delimiter(','));
+
+  CLI::App& imported =
+      add(cache, action, request, "import",
+          "Adds what is in an exported file to the writable directory, after it has verified all of it", cache_import);
+  imported.add_option("FILE", request->file, "The file")->required();
 
   CLI::App& prune = add(cache, action, request, "prune",
                         "Removes entries of the writable directory, the least recently used first. Programs that are "

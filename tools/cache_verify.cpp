@@ -1,6 +1,5 @@
 // `jitsoftmax cache verify`: whether the cache's entries are in order, or all there that shapes need.
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
 
 #include <array>
 #include <utility>
@@ -64,26 +63,9 @@ int verify_entries(const CacheRequest& request) {
   return bad.empty() ? exit_code::done : exit_code::incomplete;
 }
 
-// As a shell reads it.
-std::string quoted(const std::string& word) {
-  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:=@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
-std::string warmup_command(const CacheRequest& request) {
-  std::string command =
-      fmt::format("jitsoftmax warmup --shapes {} --arch {}", quoted(request.shapes), fmt::join(request.archs, ","));
-  if (request.engine.cache_dir) command += " --cache-dir " + quoted(*request.engine.cache_dir);
-  return command;
-}
-
 int verify_shapes(const CacheRequest& request) {
   const std::vector<Problem> problems = problems_of(read_shapes(request.shapes));
-  std::vector<Arch> archs;
-  for (const std::string& name : request.archs) archs.push_back(Arch::parse(name));
+  const std::vector<Arch> archs = archs_named(request.archs);
   const Options options = request.engine.options();
   cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
   const std::vector<WarmupWork> needed = list_work(options, problems, archs);

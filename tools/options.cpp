@@ -4,7 +4,6 @@
 #include <spdlog/fmt/ranges.h>
 
 #include <utility>
-#include <vector>
 
 #include "cache/store.hpp"
 #include "logger.hpp"
@@ -44,6 +43,13 @@ Options EngineOptions::options() const {
   result.variant = variant;
   result.log = library_log();
   return result;
+}
+
+std::vector<Arch> archs_named(const std::vector<std::string>& names) {
+  std::vector<Arch> archs;
+  archs.reserve(names.size());
+  for (const std::string& name : names) archs.push_back(Arch::parse(name));
+  return archs;
 }
 
 std::string describe_cache(const Options& options) {

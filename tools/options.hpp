@@ -5,6 +5,7 @@
 #include <jitsoftmax/engine.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace jitsoftmax::tools {
 
@@ -18,6 +19,9 @@ struct EngineOptions {
   // The environment's options, overridden by these, reporting to the program's log.
   [[nodiscard]] Options options() const;
 };
+
+// Throws invalid_argument, as Arch::parse.
+[[nodiscard]] std::vector<Arch> archs_named(const std::vector<std::string>& names);
 
 // The cache directories that kernels are looked for in, for people to read.
 [[nodiscard]] std::string describe_cache(const Options& options);

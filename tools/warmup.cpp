@@ -97,8 +97,7 @@ void print_json(const WarmupReport& report, double seconds, const Options& optio
 int warmup(const WarmupRequest& request) {
   const InterruptScope interrupts;
   const std::vector<Problem> problems = problems_of(read_shapes(request.shapes));
-  std::vector<Arch> archs;
-  for (const std::string& name : request.archs) archs.push_back(Arch::parse(name));
+  const std::vector<Arch> archs = archs_named(request.archs);
   const Options options = request.engine.options();
   if (request.dry_run) return dry_run(problems, archs, options, request);
 
@@ -136,9 +135,7 @@ int warmup(const WarmupRequest& request) {
 void add_warmup(CLI::App& program, Action& action) {
   const auto request = std::make_shared<WarmupRequest>();
   CLI::App& command = *program.add_subcommand("warmup", "Compile the kernels of a shapes file; needs NVRTC, no GPU");
-  command.add_option("--shapes", request->shapes, "A line a shape: N dtype [rows] [log_softmax] [strided]; # comments")
-      ->required()
-      ->type_name("FILE");
+  command.add_option("--shapes", request->shapes, shapes_help)->required()->type_name("FILE");
   command.add_option("--arch", request->archs, "Architectures, as sm_80,sm_90")->required()->delimiter(',');
   command.add_option("--jobs", request->jobs, "Compiles at once (default: as many as there are cores)")
       ->check(CLI::Range(1, 1024));

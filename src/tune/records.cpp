@@ -13,8 +13,7 @@
 namespace jitsoftmax::tune {
 namespace {
 
-constexpr std::int64_t max_record_bytes = 4 << 20;  // some 250 bytes a specialization, and under 200 of them
-constexpr std::size_t max_reports = 64;             // of a long-lived process on broken storage
+constexpr std::size_t max_reports = 64;  // of a long-lived process on broken storage
 
 std::string records_below(const std::string& directory) { return directory + "/records"; }
 
@@ -164,6 +163,19 @@ std::vector<RecordFile> list_records(const std::string& directory, const std::st
   }
   if (error) found.push_back(ignored(folder, "cannot be listed: " + error.message()));
   return found;
+}
+
+std::vector<KeyedRecord> read_records(const std::string& directory, const std::string& templates,
+                                      base::FileSystem& files) {
+  std::vector<KeyedRecord> records;
+  for (const RecordFile& file : list_records(directory, templates, files)) {
+    if (!file.ignored.empty()) continue;
+    auto parsed = parse_keyed(cache::read_trusted(file.path, max_record_bytes, files).bytes, templates);
+    auto* const record = std::get_if<KeyedRecord>(&parsed);
+    // Under another name nobody would look for it.
+    if (record != nullptr && file.path == record_path(directory, record->key)) records.push_back(std::move(*record));
+  }
+  return records;
 }
 
 std::string record_path(const std::string& directory, const RecordKey& key) {

@@ -66,6 +66,10 @@ struct RecordFile {
 [[nodiscard]] std::vector<RecordFile> list_records(const std::string& directory, const std::string& templates,
                                                    base::FileSystem& files = base::file_system());
 
+// Those of them that would be used.
+[[nodiscard]] std::vector<KeyedRecord> read_records(const std::string& directory, const std::string& templates,
+                                                    base::FileSystem& files = base::file_system());
+
 // "records/0123....json" below a cache directory.
 [[nodiscard]] std::string record_path(const std::string& directory, const RecordKey& key);
 
