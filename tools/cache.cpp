@@ -3,12 +3,16 @@
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <ctime>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
+#include "base/files.hpp"
+#include "base/shell_word.hpp"
 #include "cache/store.hpp"
 #include "commands.hpp"
 
@@ -26,23 +30,23 @@ CLI::App& add(CLI::App& cache, Action& action, const std::shared_ptr<CacheReques
   return command;
 }
 
-// As a shell reads it.
-std::string quoted(const std::string& word) {
-  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:=@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 }  // namespace
 
 std::vector<CacheDirectory> cache_directories(const Options& options) {
-  const cache::Store store({.layers = options.cache_layers, .directory = cache::resolve_directory(options.cache_dir)});
+  const cache::Store store(store_options(options));
   std::vector<CacheDirectory> directories;
   for (const std::string& layer : store.options().layers) directories.push_back({layer, false});
   if (!store.options().directory.empty()) directories.push_back({store.options().directory, true});
   return directories;
+}
+
+std::string ownership(const std::string& path) {
+  std::error_code error;
+  const auto owner = base::file_system().directory_info(path, error).owner;
+  const std::string name = owner == ::geteuid() ? "this user"
+                           : owner == 0         ? "root"
+                                                : fmt::format("user {}, who is trusted", owner);
+  return fmt::format("belongs to {}, and nobody else may write to it", name);
 }
 
 const char* kind_of(const CacheDirectory& directory) noexcept { return directory.writable ? "writable" : "read-only"; }
@@ -64,9 +68,9 @@ std::string utc(std::int64_t seconds) {
 }
 
 std::string warmup_command(const CacheRequest& request) {
-  std::string command =
-      fmt::format("jitsoftmax warmup --shapes {} --arch {}", quoted(request.shapes), fmt::join(request.archs, ","));
-  if (request.engine.cache_dir) command += " --cache-dir " + quoted(*request.engine.cache_dir);
+  std::string command = fmt::format("jitsoftmax warmup --shapes {} --arch {}", base::shell_word(request.shapes),
+                                    fmt::join(request.archs, ","));
+  if (request.engine.cache_dir) command += " --cache-dir " + base::shell_word(*request.engine.cache_dir);
   return command;
 }
 

@@ -37,6 +37,9 @@ struct CacheDirectory {
 // In the order in which kernels are looked for; absolute.
 [[nodiscard]] std::vector<CacheDirectory> cache_directories(const Options& options);
 
+// "belongs to root, and nobody else may write to it": why a directory is trusted, as a clause.
+[[nodiscard]] std::string ownership(const std::string& path);
+
 [[nodiscard]] const char* kind_of(const CacheDirectory& directory) noexcept;  // "read-only", "writable"
 [[nodiscard]] std::string plural(std::size_t count, const char* noun);        // "1 entry" is plural(1, "entry")
 [[nodiscard]] std::string utc(std::int64_t seconds);                          // "2024-02-29T12:00:00Z"

@@ -34,15 +34,13 @@ class Export {
   explicit Export(const CacheRequest& request)
       : options_(request.engine.options()),
         archs_(archs_named(request.archs)),
-        store_({.layers = options_.cache_layers,
-                .directory = cache::resolve_directory(options_.cache_dir),
-                .log = options_.log}),
+        store_(store_options(options_)),
         templates_(cache::digest_of(jit::templates()).hex()) {}
 
   // Every kernel of the architectures, or of all where there are none.
   void add_everything() {
     for (const CacheDirectory& directory : cache_directories(options_)) {
-      cache::Contents contents = cache::walk(directory.path);
+      cache::Contents contents = cache::walk(directory.path, base::file_system(), options_.trusted_owners);
       std::ranges::move(contents.faults, std::back_inserter(faults_));
       for (const std::string& path : contents.entries) add_file(path);
     }
@@ -75,7 +73,7 @@ class Export {
   bool wanted(const Arch& arch) const { return archs_.empty() || std::ranges::find(archs_, arch) != archs_.end(); }
 
   void add_file(const std::string& path) {
-    cache::Checked checked = cache::check(path);
+    cache::Checked checked = cache::check(path, base::file_system(), options_.trusted_owners);
     if (checked.condition == cache::Condition::valid) {
       const cache::Description& entry = *checked.entry;
       if (wanted(entry.program.arch)) add(entry.key, entry.program, entry.cubin);
@@ -107,7 +105,8 @@ class Export {
     std::vector<tune::KeyedRecord> all;
     std::set<std::string> seen;
     for (const std::string& directory : directories) {
-      for (tune::KeyedRecord& record : tune::read_records(directory, templates_))
+      for (tune::KeyedRecord& record :
+           tune::read_records(directory, templates_, base::file_system(), options_.trusted_owners))
         if (seen.insert(tune::describe(record.key)).second) all.push_back(std::move(record));
     }
     return all;

@@ -82,7 +82,8 @@ std::string destination(const Options& options, const cache::Pack& pack) {
 }
 
 Imported add_entries(const cache::Pack& pack, const Options& options, const std::string& directory) {
-  cache::Store store({.directory = directory, .log = options.log, .limit = options.cache_limit});
+  cache::Store store(
+      {.directory = directory, .log = options.log, .limit = options.cache_limit, .trusted = options.trusted_owners});
   Imported result;
   for (const std::span<const char> bytes : pack.entries) {
     stop_if_interrupted();
@@ -102,7 +103,8 @@ Imported add_entries(const cache::Pack& pack, const Options& options, const std:
 
 void add_records(const std::vector<tune::KeyedRecord>& found, const Options& options, const std::string& directory,
                  const std::string& templates) {
-  tune::Records records({.directory = directory, .templates = templates, .log = options.log});
+  tune::Records records(
+      {.directory = directory, .templates = templates, .log = options.log, .trusted = options.trusted_owners});
   for (const tune::KeyedRecord& record : found) {
     stop_if_interrupted();
     if (!records.add(record.key, record.record))

@@ -33,11 +33,12 @@ struct Bad {
 int verify_entries(const CacheRequest& request) {
   std::array<std::size_t, conditions.size()> counts{};
   std::vector<Bad> bad;
-  for (const CacheDirectory& directory : cache_directories(request.engine.options())) {
-    const cache::Contents contents = cache::walk(directory.path);
+  const Options options = request.engine.options();
+  for (const CacheDirectory& directory : cache_directories(options)) {
+    const cache::Contents contents = cache::walk(directory.path, base::file_system(), options.trusted_owners);
     for (const cache::Fault& fault : contents.faults) bad.push_back({fault.path, "not looked into", fault.reason});
     for (const std::string& path : contents.entries) {
-      cache::Checked checked = cache::check(path);
+      cache::Checked checked = cache::check(path, base::file_system(), options.trusted_owners);
       if (checked.condition == cache::Condition::gone) continue;
       const std::size_t index = index_of(checked.condition);
       ++counts[index];
@@ -67,7 +68,7 @@ int verify_shapes(const CacheRequest& request) {
   const std::vector<Problem> problems = problems_of(read_shapes(request.shapes));
   const std::vector<Arch> archs = archs_named(request.archs);
   const Options options = request.engine.options();
-  cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
+  cache::Store store(store_options(options));
   const std::vector<WarmupWork> needed = list_work(options, problems, archs);
   std::vector<WarmupItem> missing;
   for (const WarmupWork& work : needed) {

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "cache/store.hpp"
 #include "logger.hpp"
 
 namespace jitsoftmax::tools {
@@ -50,6 +49,14 @@ std::vector<Arch> archs_named(const std::vector<std::string>& names) {
   archs.reserve(names.size());
   for (const std::string& name : names) archs.push_back(Arch::parse(name));
   return archs;
+}
+
+cache::StoreOptions store_options(const Options& options) {
+  return {.layers = options.cache_layers,
+          .directory = cache::resolve_directory(options.cache_dir),
+          .log = options.log,
+          .limit = options.cache_limit,
+          .trusted = options.trusted_owners};
 }
 
 std::string describe_cache(const Options& options) {

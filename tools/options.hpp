@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cache/store.hpp"
+
 namespace jitsoftmax::tools {
 
 struct EngineOptions {
@@ -22,6 +24,9 @@ struct EngineOptions {
 
 // Throws invalid_argument, as Arch::parse.
 [[nodiscard]] std::vector<Arch> archs_named(const std::vector<std::string>& names);
+
+// The cache that an engine with these options has, for reading.
+[[nodiscard]] cache::StoreOptions store_options(const Options& options);
 
 // The cache directories that kernels are looked for in, for people to read.
 [[nodiscard]] std::string describe_cache(const Options& options);

@@ -4,6 +4,7 @@
 
 #include "base/environment.hpp"
 #include "base/size.hpp"
+#include "base/users.hpp"
 
 namespace jitsoftmax {
 namespace {
@@ -21,13 +22,27 @@ std::optional<std::int64_t> parse_limit(const std::string& text) {
               "JITSOFTMAX_CACHE_LIMIT is '" + text + "'; write bytes, as 500000 or 64MB, or none");
 }
 
-std::vector<std::string> split_paths(const std::string& list) {
-  std::vector<std::string> paths;
+// The parts that are not empty.
+std::vector<std::string> split(const std::string& list, char separator) {
+  std::vector<std::string> parts;
   std::istringstream stream(list);
-  for (std::string path; std::getline(stream, path, ':');) {
-    if (!path.empty()) paths.push_back(path);
+  for (std::string part; std::getline(stream, part, separator);) {
+    if (!part.empty()) parts.push_back(part);
   }
-  return paths;
+  return parts;
+}
+
+std::vector<std::uint32_t> parse_owners(const std::string& list) {
+  std::vector<std::uint32_t> owners;
+  for (const std::string& user : split(list, ',')) {
+    const auto id = base::user_id(user);
+    if (!id) {
+      throw Error(ErrorCode::invalid_argument, "JITSOFTMAX_TRUSTED_OWNERS is '" + list + "', and there is no user '" +
+                                                   user + "'; write names or ids, with commas between them");
+    }
+    owners.push_back(*id);
+  }
+  return owners;
 }
 
 }  // namespace
@@ -50,8 +65,9 @@ Options Options::from_environment() {
   Options options;
   if (const auto value = environment("JITSOFTMAX_DEVICE")) options.device = Device::parse(*value);
   if (const auto value = environment("JITSOFTMAX_ON_MISS")) options.on_miss = parse_on_miss(*value);
-  if (const auto value = environment("JITSOFTMAX_CACHE_LAYERS")) options.cache_layers = split_paths(*value);
+  if (const auto value = environment("JITSOFTMAX_CACHE_LAYERS")) options.cache_layers = split(*value, ':');
   if (const auto value = environment("JITSOFTMAX_CACHE_LIMIT")) options.cache_limit = parse_limit(*value);
+  if (const auto value = environment("JITSOFTMAX_TRUSTED_OWNERS")) options.trusted_owners = parse_owners(*value);
   if (const auto value = environment("JITSOFTMAX_NVRTC")) options.nvrtc = *value;
   options.cache_dir = environment("JITSOFTMAX_CACHE_DIR");
   return options;

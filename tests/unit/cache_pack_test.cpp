@@ -148,7 +148,8 @@ TEST_CASE("an entry that no load would accept is refused, whatever its own check
   const jit::Program program = sample_program();
   const auto with_entry = [](std::span<const char> entry) { return Forgery().begin(1, 0).text(entry).refusal(); };
   CHECK(with_entry(cache::serialize(fixtures::key_of(program), program, sample_cubin())).empty());
-  CHECK(with_entry(std::string("../../../../../../etc/cron.d/entry")) == "has an entry, number 1, that is no cache entry");
+  CHECK(with_entry(std::string("../../../../../../etc/cron.d/entry")) ==
+        "has an entry, number 1, that is no cache entry");
   CHECK(with_entry({}) == "has an entry, number 1, that is empty");
   CHECK(with_entry(cache::serialize({.high = 1, .low = 2}, program, sample_cubin()))
             .starts_with("has an entry, number 1, that is the entry of another key, "));
