@@ -65,7 +65,7 @@ int dry_run(const std::vector<Problem>& problems, const std::vector<Arch>& archs
   const std::vector<WarmupWork> all = list_work(options, problems, archs);
   Missing missing(options, request.refresh);
   const auto to_compile = std::ranges::count_if(all, [&](const WarmupWork& work) { return missing(work); });
-  // Means over the kernels of tools/shapes_h200.txt and of 1000..1049, sm_90, NVRTC 13.0.
+  // What a kernel takes of a core and of the disk: means over lengths around 1000, sm_90, NVRTC 13.0.
   constexpr double seconds_each = 0.12;
   constexpr std::int64_t bytes_each = 16'000;
   const double cores = std::max(1U, std::thread::hardware_concurrency());

@@ -121,7 +121,7 @@ void Code::not_cached(const plan::Specialization& specialization, const jit::Pro
   } else if (deterministic_) {
     advice = "add it with Engine::warmup of an engine that is deterministic, for " + shape;
   } else {
-    advice = "add it, where there is an NVRTC, with: printf '" + shape + "\\n' | jitsoftmax warmup --shapes - --arch " +
+    advice = "add it, where there is an NVRTC, with: echo '" + shape + "' | jitsoftmax warmup --shapes - --arch " +
              program.arch.name() + warmup_options(variant_);
     const std::string target =
         directory.empty() && !store_.options().layers.empty() ? store_.options().layers.front() : directory;

@@ -186,7 +186,7 @@ TEST_CASE("a shape that was not warmed is named with a command that adds it as i
     CAPTURE(message);
     CHECK(message.starts_with("no kernel for " + plan::describe(problem) + " on sm_90: "));
     CHECK(mentions(message, "looked in " + site.layer));
-    const std::size_t at = message.find("printf '");
+    const std::size_t at = message.find("echo '");
     REQUIRE(at != std::string::npos);
     const std::string folder = fs::path(JITSOFTMAX_PROGRAM).parent_path();
     CHECK(shell("PATH=" + base::shell_word(folder) + ":$PATH; " + message.substr(at) + " > /dev/null") == 0);

@@ -299,7 +299,8 @@ TEST_CASE("a record is read without knowing its key, and only a key that makes s
     }
   }
   CHECK(reason(to_text(key, std::string(32, 'b'), sample())) == "was made with other kernels than this library has");
-  CHECK(reason(to_text({.problem = {.cols = 0}, .device = "GPU"}, templates, sample())) == "is damaged: it contradicts itself");
+  CHECK(reason(to_text({.problem = {.cols = 0}, .device = "GPU"}, templates, sample())) ==
+        "is damaged: it contradicts itself");
   CHECK(reason(to_text(key, templates, {.rows = 0})) == "is damaged: it contradicts itself");
   CHECK(reason(to_text(key, templates, {.rows = 1, .entries = {timed("a", -1)}})) ==
         "is damaged: it contradicts itself");
