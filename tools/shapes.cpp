@@ -55,7 +55,7 @@ std::vector<Word> items_of(const Word& list) {
   for (std::size_t start = 0; start <= list.text.size();) {
     const std::size_t comma = std::min(list.text.find(',', start), list.text.size());
     const Word item{list.text.substr(start, comma - start), list.column + start};
-    if (item.text.empty() && list.text.size() > 0)
+    if (item.text.empty() && !list.text.empty())
       throw Mistake{item.column, shown(list.text) + " has nothing at one side of a comma: a list has no spaces"};
     items.push_back(item);
     if (items.size() > max_shapes) reject(list, fmt::format("has more than {} items", max_shapes));
@@ -207,6 +207,7 @@ std::int64_t rows_of(const ShapeLine& line) noexcept {
 ShapeLine parse_shape(const std::vector<std::string>& words) {
   try {
     std::vector<Word> all;
+    all.reserve(words.size());
     for (const std::string& word : words) all.push_back({word});
     const std::vector<ShapeLine> shapes = shapes_of(all);
     if (shapes.size() != 1) fail(fmt::format("{} is more than one shape; name one", shown(words[0] + " " + words[1])));

@@ -20,6 +20,7 @@ struct Key {
   std::uint64_t low = 0;
 
   [[nodiscard]] std::string hex() const;  // 32 lower-case digits
+  // NOLINTNEXTLINE(modernize-use-nullptr): what is defaulted is misread
   friend constexpr auto operator<=>(const Key&, const Key&) noexcept = default;
 
   struct Hash {  // a key is uniform already
