@@ -138,7 +138,7 @@ void add_autotune(CLI::App& program, Action& action) {
   const auto request = std::make_shared<TuneRequest>();
   CLI::App& command = *program.add_subcommand(
       "autotune", "Find the fastest kernels for a shapes file on a GPU, and keep them in the cache");
-  command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->required()->type_name("FILE");
+  command.add_option("--shapes", request->shapes, shapes_help)->required()->type_name("FILE");
   command.add_option("--effort", request->effort, "quick: seconds a shape; full: longer measurements")
       ->check(CLI::IsMember({"quick", "full"}))
       ->capture_default_str();

@@ -129,8 +129,7 @@ void add_bench(CLI::App& program, Action& action) {
   const auto request = std::make_shared<BenchRequest>();
   CLI::App& command = *program.add_subcommand(
       "bench", "Time kernels beside a copy of the same bytes, on a GPU (--variant: best, tuned, all, every or one)");
-  CLI::Option* const shapes =
-      command.add_option("--shapes", request->shapes, "Shapes file: N dtype [rows] a line")->type_name("FILE");
+  CLI::Option* const shapes = command.add_option("--shapes", request->shapes, shapes_help)->type_name("FILE");
   command.add_flag("--study", request->study,
                    "Measure the versions of the online-softmax lesson, and what rows in registers cost, at its shape, "
                    "4096 x 4096 f32, or the one of --shapes");

@@ -2,12 +2,17 @@
 #include "cache.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <ctime>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
+#include "base/files.hpp"
+#include "base/shell_word.hpp"
 #include "cache/store.hpp"
 #include "commands.hpp"
 
@@ -28,11 +33,20 @@ CLI::App& add(CLI::App& cache, Action& action, const std::shared_ptr<CacheReques
 }  // namespace
 
 std::vector<CacheDirectory> cache_directories(const Options& options) {
-  const cache::Store store({.layers = options.cache_layers, .directory = cache::resolve_directory(options.cache_dir)});
+  const cache::Store store(store_options(options));
   std::vector<CacheDirectory> directories;
   for (const std::string& layer : store.options().layers) directories.push_back({layer, false});
   if (!store.options().directory.empty()) directories.push_back({store.options().directory, true});
   return directories;
+}
+
+std::string ownership(const std::string& path) {
+  std::error_code error;
+  const auto owner = base::file_system().directory_info(path, error).owner;
+  const std::string name = owner == ::geteuid() ? "this user"
+                           : owner == 0         ? "root"
+                                                : fmt::format("user {}, who is trusted", owner);
+  return fmt::format("belongs to {}, and nobody else may write to it", name);
 }
 
 const char* kind_of(const CacheDirectory& directory) noexcept { return directory.writable ? "writable" : "read-only"; }
@@ -53,6 +67,13 @@ std::string utc(std::int64_t seconds) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
+std::string warmup_command(const CacheRequest& request) {
+  std::string command = fmt::format("jitsoftmax warmup --shapes {} --arch {}", base::shell_word(request.shapes),
+                                    fmt::join(request.archs, ","));
+  if (request.engine.cache_dir) command += " --cache-dir " + base::shell_word(*request.engine.cache_dir);
+  return command;
+}
+
 void add_cache(CLI::App& program, Action& action) {
   const auto request = std::make_shared<CacheRequest>();
   CLI::App& cache = *program.add_subcommand("cache", "What is in the cache directories; needs no NVRTC and no GPU");
@@ -70,6 +91,20 @@ void add_cache(CLI::App& program, Action& action) {
       verify.add_option("--arch", request->archs, "Their architectures, as sm_80,sm_90")->delimiter(',');
   shapes->needs(archs);
   archs->needs(shapes);
+
+  CLI::App& exported = add(cache, action, request, "export",
+                           "Writes kernels, and the tuning records that chose them, into one file", cache_export);
+  exported.add_option("FILE", request->file, "The file")->required();
+  CLI::Option* const wanted =
+      exported.add_option("--shapes", request->shapes, "Only what these shapes need (a file as for warmup)")
+          ->type_name("FILE");
+  wanted->needs(
+      exported.add_option("--arch", request->archs, "Only for these architectures, as sm_80,sm_90")->delimiter(','));
+
+  CLI::App& imported =
+      add(cache, action, request, "import",
+          "Adds what is in an exported file to the writable directory, after it has verified all of it", cache_import);
+  imported.add_option("FILE", request->file, "The file")->required();
 
   CLI::App& prune = add(cache, action, request, "prune",
                         "Removes entries of the writable directory, the least recently used first. Programs that are "

@@ -40,14 +40,15 @@ int cache_list(const CacheRequest& request) {
   Json entries = Json::array();
   std::size_t unreadable = 0;
   std::string text;
-  for (const CacheDirectory& directory : cache_directories(request.engine.options())) {
-    const cache::Contents contents = cache::walk(directory.path);
+  const Options options = request.engine.options();
+  for (const CacheDirectory& directory : cache_directories(options)) {
+    const cache::Contents contents = cache::walk(directory.path, base::file_system(), options.trusted_owners);
     unreadable += contents.faults.size();
     std::string lines;
     std::int64_t bytes = 0;
     std::size_t count = 0;
     for (const std::string& path : contents.entries) {
-      const cache::Checked checked = cache::check(path);
+      const cache::Checked checked = cache::check(path, base::file_system(), options.trusted_owners);
       if (checked.condition == cache::Condition::gone) continue;
       if (!checked.entry) {
         ++unreadable;

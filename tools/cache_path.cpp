@@ -1,6 +1,5 @@
 // `jitsoftmax cache path`: the cache directories, and why each is used or refused.
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include "base/files.hpp"
 #include "cache.hpp"
@@ -27,11 +26,8 @@ const char* name_of(cache::Standing standing) noexcept {
 
 std::string reason_of(const CacheDirectory& directory, const cache::Verdict& verdict) {
   switch (verdict.standing) {
-    case cache::Standing::trusted: {
-      std::error_code error;
-      const auto owner = base::file_system().directory_info(directory.path, error).owner;
-      return fmt::format("belongs to {}, and nobody else may write to it", owner == ::geteuid() ? "this user" : "root");
-    }
+    case cache::Standing::trusted:
+      return ownership(directory.path);
     case cache::Standing::missing:
       return directory.writable ? "is not there; the first kernel that is compiled creates it"
                                 : "is not there, and is passed over";
@@ -45,11 +41,13 @@ std::string reason_of(const CacheDirectory& directory, const cache::Verdict& ver
 }  // namespace
 
 int cache_path(const CacheRequest& request) {
-  const std::vector<CacheDirectory> directories = cache_directories(request.engine.options());
+  const Options options = request.engine.options();
+  const std::vector<CacheDirectory> directories = cache_directories(options);
   Json json{{"directories", Json::array()}};
   std::string text;
   for (const CacheDirectory& directory : directories) {
-    const cache::Verdict verdict = cache::directory_verdict(directory.path, base::file_system());
+    const cache::Verdict verdict =
+        cache::directory_verdict(directory.path, base::file_system(), options.trusted_owners);
     const std::string reason = reason_of(directory, verdict);
     text +=
         fmt::format("{:<9}  {}: {}: it {}\n", kind_of(directory), directory.path, name_of(verdict.standing), reason);

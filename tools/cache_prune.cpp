@@ -24,7 +24,7 @@ std::string writable_directory(const Options& options) {
                   "JITSOFTMAX_CACHE_DIR");
   }
   const std::string& path = directories.back().path;
-  const cache::Verdict verdict = cache::directory_verdict(path, base::file_system());
+  const cache::Verdict verdict = cache::directory_verdict(path, base::file_system(), options.trusted_owners);
   if (verdict.standing == cache::Standing::refused || verdict.standing == cache::Standing::failed) {
     throw Failure(exit_code::no_cache, "nothing is removed from " + path + ": it " + verdict.reason);
   }
@@ -67,9 +67,11 @@ int cache_prune(const CacheRequest& request) {
   const std::int64_t now =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const cache::Keep keep = keep_of(request, now);
-  const std::string directory = writable_directory(request.engine.options());
+  const Options options = request.engine.options();
+  const std::string directory = writable_directory(options);
   const cache::Pruned pruned =
-      cache::prune(directory, keep, request.dry_run ? cache::PruneMode::pretend : cache::PruneMode::remove, now);
+      cache::prune(directory, keep, request.dry_run ? cache::PruneMode::pretend : cache::PruneMode::remove, now,
+                   base::file_system(), options.trusted_owners);
   std::int64_t bytes = 0;
   for (const cache::Entry& entry : pruned.removed) bytes += entry.bytes;
   for (const cache::Fault& fault : pruned.faults)

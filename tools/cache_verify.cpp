@@ -1,6 +1,5 @@
 // `jitsoftmax cache verify`: whether the cache's entries are in order, or all there that shapes need.
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
 
 #include <array>
 #include <utility>
@@ -34,11 +33,12 @@ struct Bad {
 int verify_entries(const CacheRequest& request) {
   std::array<std::size_t, conditions.size()> counts{};
   std::vector<Bad> bad;
-  for (const CacheDirectory& directory : cache_directories(request.engine.options())) {
-    const cache::Contents contents = cache::walk(directory.path);
+  const Options options = request.engine.options();
+  for (const CacheDirectory& directory : cache_directories(options)) {
+    const cache::Contents contents = cache::walk(directory.path, base::file_system(), options.trusted_owners);
     for (const cache::Fault& fault : contents.faults) bad.push_back({fault.path, "not looked into", fault.reason});
     for (const std::string& path : contents.entries) {
-      cache::Checked checked = cache::check(path);
+      cache::Checked checked = cache::check(path, base::file_system(), options.trusted_owners);
       if (checked.condition == cache::Condition::gone) continue;
       const std::size_t index = index_of(checked.condition);
       ++counts[index];
@@ -64,28 +64,11 @@ int verify_entries(const CacheRequest& request) {
   return bad.empty() ? exit_code::done : exit_code::incomplete;
 }
 
-// As a shell reads it.
-std::string quoted(const std::string& word) {
-  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:=@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
-std::string warmup_command(const CacheRequest& request) {
-  std::string command =
-      fmt::format("jitsoftmax warmup --shapes {} --arch {}", quoted(request.shapes), fmt::join(request.archs, ","));
-  if (request.engine.cache_dir) command += " --cache-dir " + quoted(*request.engine.cache_dir);
-  return command;
-}
-
 int verify_shapes(const CacheRequest& request) {
   const std::vector<Problem> problems = problems_of(read_shapes(request.shapes));
-  std::vector<Arch> archs;
-  for (const std::string& name : request.archs) archs.push_back(Arch::parse(name));
+  const std::vector<Arch> archs = archs_named(request.archs);
   const Options options = request.engine.options();
-  cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), options.log});
+  cache::Store store(store_options(options));
   const std::vector<WarmupWork> needed = list_work(options, problems, archs);
   std::vector<WarmupItem> missing;
   for (const WarmupWork& work : needed) {

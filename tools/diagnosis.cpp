@@ -19,26 +19,45 @@
 #include "jit/source.hpp"
 #include "jit/target.hpp"
 #include "logger.hpp"
+#include "options.hpp"
 
 namespace jitsoftmax::tools {
 namespace {
 
 constexpr std::string_view known_settings[] = {
     "JITSOFTMAX_CACHE_DIR", "JITSOFTMAX_CACHE_LAYERS", "JITSOFTMAX_CACHE_LIMIT", "JITSOFTMAX_DEVICE",
-    "JITSOFTMAX_LOG",       "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS"};
+    "JITSOFTMAX_LOG",       "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS",     "JITSOFTMAX_TRUSTED_OWNERS"};
 
-// Why a value is not taken, as its reader says it where that has words for it.
+// Why a value is not taken, where that can be said of it alone.
 std::string complaint_about(const Setting& setting) {
   if (std::ranges::find(known_settings, setting.name) == std::end(known_settings)) return "nothing reads it";
   if (setting.name == "JITSOFTMAX_LOG" && !is_log_level(setting.value)) return "is no log level";
   try {
     if (setting.name == "JITSOFTMAX_DEVICE") (void)Device::parse(setting.value);
-    if (setting.name == "JITSOFTMAX_ON_MISS" || setting.name == "JITSOFTMAX_CACHE_LIMIT")
-      (void)Options::from_environment();
   } catch (const Error& error) {
     return error.what();
   }
   return {};
+}
+
+void take(Setting& setting, std::string complaint) {
+  setting.complaint = std::move(complaint);
+  ::unsetenv(setting.name.c_str());  // NOLINT(concurrency-mt-unsafe)
+}
+
+// What the library refuses: its message names the variable. True: one was taken.
+bool take_refused(std::vector<Setting>& settings) {
+  try {
+    (void)Options::from_environment();
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    for (Setting& setting : settings) {
+      if (!setting.complaint.empty() || !message.starts_with(setting.name + " ")) continue;
+      take(setting, error.what());
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string kernel_module_version() {
@@ -83,9 +102,9 @@ std::vector<Setting> take_settings() {
   std::ranges::sort(settings, {}, &Setting::name);
   for (Setting& setting : settings) {
     if (setting.value.empty()) continue;
-    setting.complaint = complaint_about(setting);
-    // In order of names, so that a wrong device does not stand in for what comes after it.
-    if (!setting.complaint.empty()) ::unsetenv(setting.name.c_str());  // NOLINT(concurrency-mt-unsafe)
+    if (std::string complaint = complaint_about(setting); !complaint.empty()) take(setting, std::move(complaint));
+  }
+  while (take_refused(settings)) {
   }
   return settings;
 }
@@ -147,11 +166,12 @@ Diagnosis diagnose(const std::optional<std::string>& cache_dir) {
   found.nvrtc = examine_nvrtc(options.nvrtc, device);
 
   // The store makes the paths absolute, as the library uses them.
-  const cache::Store store({options.cache_layers, cache::resolve_directory(options.cache_dir), {}});
+  const cache::Store store(store_options(options));
+  found.trusted_owners = options.trusted_owners;
   for (const std::string& layer : store.options().layers)
-    found.cache.push_back(examine_directory(layer, Access::layer));
+    found.cache.push_back(examine_directory(layer, Access::layer, options.trusted_owners));
   if (const std::string& directory = store.options().directory; !directory.empty())
-    found.cache.push_back(examine_directory(directory, Access::writable));
+    found.cache.push_back(examine_directory(directory, Access::writable, options.trusted_owners));
   found.cpu = host::name_of(*host::usable_kernels().back());
   return found;
 }

@@ -53,6 +53,7 @@ struct ExaminedDirectory {
   std::string path;
   Access access = Access::layer;
   bool exists = false;
+  std::string trusted = {};               // why it is, as a clause; of one that exists
   std::string refused = {};               // why it is not used, as a clause; empty: it is
   std::string unwritable = {};            // why nothing can be written; of the writable one
   std::uint64_t entries = 0;              // files that are named as entries, not read
@@ -68,6 +69,7 @@ struct Diagnosis {
   DriverFacts driver;
   NvrtcFacts nvrtc;
   std::vector<ExaminedDirectory> cache;  // in the order of look-up
+  cache::Owners trusted_owners;          // beside this user and root
   std::string cpu;                       // instruction set of the loops
 
   [[nodiscard]] bool can_compile() const noexcept { return nvrtc.works(); }
@@ -84,7 +86,8 @@ struct Diagnosis {
 // The trial is for `device`, else sm_90, else the newest that this NVRTC knows.
 [[nodiscard]] NvrtcFacts examine_nvrtc(const std::string& path, const std::optional<Arch>& device);
 // Creates nothing; writes one temporary file into a writable directory that is there, and removes it.
-[[nodiscard]] ExaminedDirectory examine_directory(const std::string& path, Access access);
+[[nodiscard]] ExaminedDirectory examine_directory(const std::string& path, Access access,
+                                                  const cache::Owners& trusted = {});
 
 // All of it. `cache_dir`: as Options::cache_dir, over the environment's.
 [[nodiscard]] Diagnosis diagnose(const std::optional<std::string>& cache_dir);

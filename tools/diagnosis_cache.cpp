@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/files.hpp"
+#include "cache.hpp"
 #include "cache/key.hpp"
 #include "cache/trust.hpp"
 #include "diagnosis.hpp"
@@ -18,22 +19,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void count_entry(ExaminedDirectory& directory, const std::string& path) {
+void count_entry(ExaminedDirectory& directory, const std::string& path, const cache::Owners& trusted) {
   struct stat facts = {};
   if (::lstat(path.c_str(), &facts) != 0) return;  // evicted meanwhile
   ++directory.entries;
   directory.bytes += static_cast<std::uint64_t>(facts.st_size);
   const std::string reason =
-      S_ISREG(facts.st_mode) ? cache::distrust({.mode = facts.st_mode, .owner = facts.st_uid, .size = facts.st_size})
-                             : std::string(cache::not_a_file);
+      S_ISREG(facts.st_mode)
+          ? cache::distrust({.mode = facts.st_mode, .owner = facts.st_uid, .size = facts.st_size}, trusted)
+          : std::string(cache::not_a_file);
   if (reason.empty()) return;
   if (directory.distrusted++ == 0) directory.first_distrust = path + " " + reason;
 }
 
 // Nothing is opened.
-void count_entries(ExaminedDirectory& directory) {
-  cache::Contents contents = cache::walk(directory.path);
-  for (const std::string& path : contents.entries) count_entry(directory, path);
+void count_entries(ExaminedDirectory& directory, const cache::Owners& trusted) {
+  cache::Contents contents = cache::walk(directory.path, base::file_system(), trusted);
+  for (const std::string& path : contents.entries) count_entry(directory, path, trusted);
   directory.faults = std::move(contents.faults);
 }
 
@@ -55,15 +57,16 @@ std::string write_fault(const ExaminedDirectory& directory) {
 
 }  // namespace
 
-ExaminedDirectory examine_directory(const std::string& path, Access access) {
+ExaminedDirectory examine_directory(const std::string& path, Access access, const cache::Owners& trusted) {
   ExaminedDirectory found{.path = path, .access = access};
-  const cache::Verdict verdict = cache::directory_verdict(path, base::file_system());
+  const cache::Verdict verdict = cache::directory_verdict(path, base::file_system(), trusted);
   found.exists = verdict.standing != cache::Standing::missing;
   found.refused = verdict.reason;
   if (!found.refused.empty()) return found;
   if (found.exists) {
-    count_entries(found);
-    found.records = tune::list_records(path, cache::digest_of(jit::templates()).hex());
+    found.trusted = ownership(path);
+    count_entries(found, trusted);
+    found.records = tune::list_records(path, cache::digest_of(jit::templates()).hex(), base::file_system(), trusted);
   }
   if (access == Access::writable) found.unwritable = write_fault(found);
   return found;

@@ -2,6 +2,7 @@
 
 #include <jitsoftmax/version.h>
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <cstdlib>
 #include <map>
@@ -100,9 +101,9 @@ void add_directory(std::vector<Finding>& all, const ExaminedDirectory& directory
   }
   if (directory.unwritable.empty() || directory.entries > 0) {
     const bool writable = directory.access == Access::writable && directory.unwritable.empty();
-    all.push_back({Health::ok, fmt::format("{}trusted{}, {}, {:.1f} KB", what, writable ? ", writable" : "",
+    all.push_back({Health::ok, fmt::format("{}trusted{}, {}, {:.1f} KB: it {}", what, writable ? ", writable" : "",
                                            plural(directory.entries, "entry", "entries"),
-                                           static_cast<double>(directory.bytes) / 1e3)});
+                                           static_cast<double>(directory.bytes) / 1e3, directory.trusted)});
   }
   if (directory.distrusted > 0) {
     all.push_back(
@@ -125,6 +126,12 @@ void add_cache(std::vector<Finding>& all, const std::vector<ExaminedDirectory>& 
                    "cache: no writable directory, so kernels are kept in memory only: set --cache-dir or "
                    "JITSOFTMAX_CACHE_DIR, or HOME"});
   }
+}
+
+void add_owners(std::vector<Finding>& all, const cache::Owners& owners) {
+  if (owners.empty()) return;
+  all.push_back(
+      {Health::ok, fmt::format("cache: trusted beside this user and root: user {}", fmt::join(owners, ", "))});
 }
 
 void add_records(std::vector<Finding>& all, const std::vector<ExaminedDirectory>& cache) {
@@ -243,6 +250,7 @@ std::vector<Finding> findings(const Diagnosis& diagnosis) {
   add_driver(all, diagnosis.driver);
   add_nvrtc(all, diagnosis.nvrtc, diagnosis.driver);
   add_cache(all, diagnosis.cache);
+  add_owners(all, diagnosis.trusted_owners);
   add_records(all, diagnosis.cache);
   add_settings(all, diagnosis.settings);
   all.push_back({Health::ok, "CPU: " + diagnosis.cpu + " loops"});
@@ -279,6 +287,7 @@ std::string to_json(const Diagnosis& diagnosis) {
                   {"driver", json_of(diagnosis.driver)},
                   {"nvrtc", json_of(diagnosis.nvrtc)},
                   {"cache", std::move(cache)},
+                  {"trusted_owners", diagnosis.trusted_owners},
                   {"environment", std::move(environment)},
                   {"cpu", diagnosis.cpu},
                   {"findings", std::move(lines)}};

@@ -70,7 +70,8 @@ Choice choose_on(const Problem& problem, int ordinal, const Options& options) {
   tune::Records records({.layers = options.cache_layers,
                          .directory = cache::resolve_directory(options.cache_dir),
                          .templates = cache::digest_of(jit::templates()).hex(),
-                         .log = options.log});
+                         .log = options.log,
+                         .trusted = options.trusted_owners});
   choice.bundle = plan::with_picks(choice.bundle, recorded_picks(records, problem, choice.bundle, context.device()));
   return choice;
 }

@@ -4,9 +4,7 @@
 #include <spdlog/fmt/ranges.h>
 
 #include <utility>
-#include <vector>
 
-#include "cache/store.hpp"
 #include "logger.hpp"
 
 namespace jitsoftmax::tools {
@@ -44,6 +42,21 @@ Options EngineOptions::options() const {
   result.variant = variant;
   result.log = library_log();
   return result;
+}
+
+std::vector<Arch> archs_named(const std::vector<std::string>& names) {
+  std::vector<Arch> archs;
+  archs.reserve(names.size());
+  for (const std::string& name : names) archs.push_back(Arch::parse(name));
+  return archs;
+}
+
+cache::StoreOptions store_options(const Options& options) {
+  return {.layers = options.cache_layers,
+          .directory = cache::resolve_directory(options.cache_dir),
+          .log = options.log,
+          .limit = options.cache_limit,
+          .trusted = options.trusted_owners};
 }
 
 std::string describe_cache(const Options& options) {

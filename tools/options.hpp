@@ -5,6 +5,9 @@
 #include <jitsoftmax/engine.hpp>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "cache/store.hpp"
 
 namespace jitsoftmax::tools {
 
@@ -18,6 +21,12 @@ struct EngineOptions {
   // The environment's options, overridden by these, reporting to the program's log.
   [[nodiscard]] Options options() const;
 };
+
+// Throws invalid_argument, as Arch::parse.
+[[nodiscard]] std::vector<Arch> archs_named(const std::vector<std::string>& names);
+
+// The cache that an engine with these options has, for reading.
+[[nodiscard]] cache::StoreOptions store_options(const Options& options);
 
 // The cache directories that kernels are looked for in, for people to read.
 [[nodiscard]] std::string describe_cache(const Options& options);

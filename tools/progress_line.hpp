@@ -15,6 +15,9 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  // Whether there is a terminal to show it on.
+  [[nodiscard]] bool is_on() const noexcept { return on_; }
+
   void show(const std::string& text) {
     if (!on_) return;
     constexpr std::size_t width = 79;

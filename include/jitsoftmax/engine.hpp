@@ -138,13 +138,16 @@ struct JITSOFTMAX_API Options {
   /// are removed, as few as it takes; a kernel larger than the limit is not kept.
   std::optional<std::int64_t> cache_limit;
 
+  /// Users, by id, whose files in these directories are used as if this user or root had written them.
+  std::vector<std::uint32_t> trusted_owners;
+
   std::string nvrtc;  ///< path of libnvrtc; empty: the usual places
   Log log;            ///< none: silent
 
   /// Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
-  /// JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none) and
-  /// JITSOFTMAX_NVRTC. The environment is read here and at no other time. Throws invalid_argument for a
-  /// value that cannot be understood.
+  /// JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none),
+  /// JITSOFTMAX_TRUSTED_OWNERS (names or ids, comma-separated) and JITSOFTMAX_NVRTC. The environment is
+  /// read here and at no other time. Throws invalid_argument for a value that cannot be understood.
   static Options from_environment();
 };
 
@@ -192,6 +195,9 @@ struct WarmupReport {
 /// How to warm up.
 struct WarmupOptions {
   int jobs = 0;  ///< compiles at once; 0: as many as there are cores
+  /// Compile again what an NVRTC of another version made. What a read-only layer has fails: it comes before
+  /// anything that could be written.
+  bool refresh = false;
   /// Called after each item, from one thread at a time; returning false stops before the next item.
   std::function<bool(const WarmupItem& item, std::size_t done, std::size_t total)> progress;
 };

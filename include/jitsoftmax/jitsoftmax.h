@@ -128,6 +128,7 @@ JITSOFTMAX_API void jitsoftmax_options_destroy(jitsoftmax_options* options);
  * | `cache_dir`     | the writable directory; empty: none, kernels are kept in memory only                 |
  * | `cache_layers`  | read-only directories, colon-separated                                               |
  * | `cache_limit`   | the most bytes of kernels in the writable directory, as `500000` or `64MB`; `none`   |
+ * | `trusted_owners`| other users whose files there are used: names or ids, comma-separated                |
  * | `nvrtc`         | libnvrtc, or its folder; empty: the usual places                                     |
  */
 JITSOFTMAX_API jitsoftmax_status jitsoftmax_options_set(jitsoftmax_options* options, const char* name,

@@ -223,15 +223,20 @@ tune::RecordKey record_key(const Problem& problem, plan::RowsBucket bucket, CUde
   return {.problem = problem, .bucket = bucket, .device = cuda::device_name(device), .driver_major = version / 1000};
 }
 
+std::optional<plan::Specialization> pick_of(tune::Record record, const tune::RecordKey& key,
+                                            const plan::Bundle& built_in) {
+  forget_unknown_winners(record, key.problem);
+  const std::string chosen = plan::name_expression(plan::chosen_for(built_in, key.bucket));
+  const tune::RecordEntry* const best = tune::winner(record, chosen);
+  return best != nullptr ? plan::specialization_named(key.problem, best->specialization) : std::nullopt;
+}
+
 plan::Tuned recorded_picks(tune::Records& records, const Problem& problem, const plan::Bundle& built_in,
                            CUdevice device) {
   const auto pick = [&](plan::RowsBucket bucket) -> std::optional<plan::Specialization> {
-    std::optional<tune::Record> record = records.find(record_key(problem, bucket, device));
-    if (!record) return std::nullopt;
-    forget_unknown_winners(*record, problem);
-    const std::string chosen = plan::name_expression(plan::chosen_for(built_in, bucket));
-    const tune::RecordEntry* const best = tune::winner(*record, chosen);
-    return best != nullptr ? plan::specialization_named(problem, best->specialization) : std::nullopt;
+    const tune::RecordKey key = record_key(problem, bucket, device);
+    std::optional<tune::Record> record = records.find(key);
+    return record ? pick_of(*std::move(record), key, built_in) : std::nullopt;
   };
   return {.few = pick(plan::RowsBucket::few), .many = pick(plan::RowsBucket::many)};
 }

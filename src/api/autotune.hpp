@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
+#include <optional>
 
 #include "api/code.hpp"
 #include "plan/tuned.hpp"
@@ -14,6 +15,11 @@ namespace jitsoftmax {
 
 // Which record is about this problem on this device.
 [[nodiscard]] tune::RecordKey record_key(const Problem& problem, plan::RowsBucket bucket, CUdevice device);
+
+// The winner of a record, its alignment left open, in the place of what `built_in` has for its rows; nothing
+// where it has none that this library would make.
+[[nodiscard]] std::optional<plan::Specialization> pick_of(tune::Record record, const tune::RecordKey& key,
+                                                          const plan::Bundle& built_in);
 
 // The picks of the records for a problem on this device.
 [[nodiscard]] plan::Tuned recorded_picks(tune::Records& records, const Problem& problem, const plan::Bundle& built_in,

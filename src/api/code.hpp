@@ -19,6 +19,7 @@ class Code {
   enum class Purpose {
     launch,   // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
     warmup,   // for exactly this architecture, and it must end up in the cache directory
+    refresh,  // as warmup, and what an NVRTC of another version made is compiled again
     tuning,   // as for a launch, but compiled whatever OnMiss says
     inspect,  // for exactly this architecture, whatever OnMiss says; kept in the cache directory if that can be done
   };
@@ -27,8 +28,8 @@ class Code {
     bool compiled = false;  // else found in a cache directory
   };
 
-  // Throws not_cached (OnMiss::fail), io_error (warmup and the entry cannot be stored) and what
-  // Compiler::compile throws.
+  // Throws not_cached (OnMiss::fail), io_error (warmup and the entry cannot be stored), invalid_argument
+  // (refresh of what a read-only layer has) and what Compiler::compile throws.
   [[nodiscard]] Result get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose);
 
   [[nodiscard]] const cache::Store& store() const noexcept { return store_; }
@@ -39,9 +40,12 @@ class Code {
 
  private:
   jit::Cubin compile(const jit::Program& program, Purpose purpose);
-  [[noreturn]] void not_cached(const jit::Program& program) const;
+  bool is_outdated(const jit::Cubin& cubin, const cache::Key& key, const jit::Program& program);
+  [[noreturn]] void not_cached(const plan::Specialization& specialization, const jit::Program& program) const;
 
   OnMiss on_miss_;
+  Variant variant_;
+  bool deterministic_;
   cache::Store store_;
   jit::Compiler compiler_;
   std::atomic<std::uint64_t> disk_hits_{0};

@@ -31,7 +31,8 @@ class Engine::Impl {
         records_({.layers = code_.store().options().layers,
                   .directory = code_.store().options().directory,
                   .templates = cache::digest_of(jit::templates()).hex(),
-                  .log = options_.log}) {
+                  .log = options_.log,
+                  .trusted = options_.trusted_owners}) {
     if (options_.device.kind() == Device::Kind::cuda) {
       context_ = std::make_shared<const cuda::PrimaryContext>(options_.device.ordinal());
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/size.hpp"
+#include "base/users.hpp"
 
 namespace jitsoftmax {
 namespace {
@@ -42,6 +43,16 @@ std::optional<std::int64_t> parse_limit(const Value& value) {
   refuse(value, "write bytes, as 500000 or 64MB, or none");
 }
 
+std::vector<std::uint32_t> parse_owners(const Value& value) {
+  std::vector<std::uint32_t> owners;
+  for (const std::string& user : split(value.text, ',')) {
+    const auto id = base::user_id(user);
+    if (!id) refuse(value, "there is no user '" + user + "'; write names or ids, with commas between them");
+    owners.push_back(*id);
+  }
+  return owners;
+}
+
 struct Setter {
   std::string_view name;
   void (*set)(Options& options, const Value& value);
@@ -57,6 +68,8 @@ constexpr std::array setters{
     Setter{"cache_dir", [](Options& options, const Value& value) { options.cache_dir = value.text; }},
     Setter{"cache_layers", [](Options& options, const Value& value) { options.cache_layers = split(value.text, ':'); }},
     Setter{"cache_limit", [](Options& options, const Value& value) { options.cache_limit = parse_limit(value); }},
+    Setter{"trusted_owners",
+           [](Options& options, const Value& value) { options.trusted_owners = parse_owners(value); }},
     Setter{"nvrtc", [](Options& options, const Value& value) { options.nvrtc = value.text; }},
 };
 

@@ -54,7 +54,8 @@ class WarmUp {
   void make(WarmupWork& work) {
     const auto start = std::chrono::steady_clock::now();
     try {
-      const bool compiled = code_.get(work.specialization, work.item.arch, Code::Purpose::warmup).compiled;
+      const Code::Purpose purpose = options_.refresh ? Code::Purpose::refresh : Code::Purpose::warmup;
+      const bool compiled = code_.get(work.specialization, work.item.arch, purpose).compiled;
       work.item.outcome = compiled ? WarmupOutcome::compiled : WarmupOutcome::cached;
       work.item.error.clear();
     } catch (const Error& error) {

@@ -2,15 +2,28 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/stat.h>
 
 namespace jitsoftmax::base {
 
 namespace {
+
+// To open a named pipe that nobody writes to would take forever.
+bool is_unfit(const std::string& path) {
+  struct stat info {};
+  return path.find('/') != std::string::npos && ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 // RTLD_LOCAL: nothing of the library may take part in the host program's symbol lookup.
 constexpr int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+
 }  // namespace
 
 SharedLibrary SharedLibrary::open(const std::string& name, std::string& error) {
+  if (is_unfit(name)) {
+    error = name + ": is no regular file";
+    return {};
+  }
   SharedLibrary library(::dlopen(name.c_str(), mode));
   if (!library) {
     const char* reason = ::dlerror();  // NOLINT(concurrency-mt-unsafe): the C library keeps one a thread

@@ -5,7 +5,6 @@
 
 #include "cache/key.hpp"
 #include "cache/store.hpp"
-#include "cache/trust.hpp"
 #include "jit/source.hpp"
 
 namespace jitsoftmax::cache {
@@ -27,8 +26,8 @@ Condition condition_of(Standing standing) noexcept {
 
 }  // namespace
 
-Checked check(const std::string& path, base::FileSystem& files) {
-  TrustedFile file = read_trusted(path, max_entry_bytes, files);
+Checked check(const std::string& path, base::FileSystem& files, const Owners& trusted) {
+  TrustedFile file = read_trusted(path, max_entry_bytes, files, trusted);
   Checked checked{
       .condition = condition_of(file.verdict.standing), .reason = std::move(file.verdict.reason), .info = file.info};
   if (checked.condition != Condition::valid) return checked;

@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "cache/entry.hpp"
+#include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
 
@@ -27,6 +28,7 @@ struct Checked {
 };
 
 // Reads all of it. `path` ends as entry_path() would have it.
-[[nodiscard]] Checked check(const std::string& path, base::FileSystem& files = base::file_system());
+[[nodiscard]] Checked check(const std::string& path, base::FileSystem& files = base::file_system(),
+                            const Owners& trusted = {});
 
 }  // namespace jitsoftmax::cache

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cache/fields.hpp"
+
 namespace jitsoftmax::cache {
 namespace {
 
@@ -14,70 +16,6 @@ constexpr std::string_view magic = "jsmaxjit";
 constexpr std::size_t checksum_bytes = 16;
 // Far more than any program has; a bound, since an option costs more memory than file.
 constexpr std::uint64_t max_options = 4096;
-
-class Writer {
- public:
-  template <class Number>
-  void number(Number value) {
-    for (std::size_t byte = 0; byte < sizeof value; ++byte)
-      bytes_.push_back(static_cast<char>((std::uint64_t{value} >> (8 * byte)) & 0xff));
-  }
-  void raw(std::span<const char> field) { bytes_.insert(bytes_.end(), field.begin(), field.end()); }
-  void text(std::span<const char> field) {
-    number(std::uint64_t{field.size()});
-    raw(field);
-  }
-  void key(const Key& value) {
-    number(value.high);
-    number(value.low);
-  }
-  [[nodiscard]] std::vector<char>& bytes() noexcept { return bytes_; }
-
- private:
-  std::vector<char> bytes_;
-};
-
-// After the first field that does not fit, all fields are empty and failed() is true.
-class Reader {
- public:
-  explicit Reader(std::span<const char> bytes) noexcept : rest_(bytes) {}
-
-  std::span<const char> raw(std::uint64_t size) noexcept {
-    if (size > rest_.size()) {
-      failed_ = true;
-      rest_ = {};
-      return {};
-    }
-    const auto field = rest_.first(static_cast<std::size_t>(size));
-    rest_ = rest_.subspan(field.size());
-    return field;
-  }
-  template <class Number>
-  Number number() noexcept {
-    std::uint64_t value = 0;
-    unsigned shift = 0;
-    for (const char byte : raw(sizeof(Number))) {
-      value |= std::uint64_t{static_cast<unsigned char>(byte)} << shift;
-      shift += 8;
-    }
-    return static_cast<Number>(value);
-  }
-  std::span<const char> field() noexcept { return raw(number<std::uint64_t>()); }
-  std::string text() {
-    const auto bytes = field();
-    return {bytes.begin(), bytes.end()};
-  }
-  Key key() noexcept {
-    const auto high = number<std::uint64_t>();
-    return {.high = high, .low = number<std::uint64_t>()};
-  }
-  [[nodiscard]] bool failed() const noexcept { return failed_; }
-  [[nodiscard]] bool at_end() const noexcept { return !failed_ && rest_.empty(); }
-
- private:
-  std::span<const char> rest_;
-  bool failed_ = false;
-};
 
 bool is_cubin(std::span<const char> payload) noexcept {
   constexpr std::string_view elf = "\x7f\x45\x4c\x46";  // 0x7f 'E' 'L' 'F'
@@ -111,7 +49,7 @@ const Key& own_templates() {
 }  // namespace
 
 std::vector<char> serialize(const Key& key, const jit::Program& program, const jit::Cubin& cubin) {
-  Writer out;
+  FieldWriter out;
   out.bytes().reserve(cubin.payload.size() + program.text.size() + 1024);
   out.raw(magic);
   out.number(schema);
@@ -142,12 +80,12 @@ bool begins_as_entry(std::span<const char> bytes) noexcept {
 
 std::variant<Description, Rejection> inspect(std::span<const char> bytes) {
   if (bytes.empty()) return Rejection{"is empty"};
-  Reader in(bytes.first(bytes.size() - std::min(bytes.size(), checksum_bytes)));
+  FieldReader in(bytes.first(bytes.size() - std::min(bytes.size(), checksum_bytes)));
   const auto start = in.raw(magic.size());
   const auto version = in.number<std::uint32_t>();
   if (in.failed()) return Rejection{"is truncated"};
   if (!std::ranges::equal(start, magic)) return Rejection{"is no cache entry"};
-  Reader checksum(bytes.last(checksum_bytes));
+  FieldReader checksum(bytes.last(checksum_bytes));
   if (checksum.key() != digest_of(bytes.first(bytes.size() - checksum_bytes))) return Rejection{"has a wrong checksum"};
   if (version != schema)
     return Rejection{"has schema " + std::to_string(version) + ", not " + std::to_string(schema), true};

@@ -1,6 +1,6 @@
 // Entry: the file format of one cached kernel.
 //
-// All numbers are little-endian; a text is its length (8 bytes), then its bytes.
+// All numbers are little-endian; a text is its length (8 bytes), then its bytes (fields.hpp).
 //
 //     magic "jsmaxjit" | schema (4) | key: high (8), low (8)
 //     templates: XXH128 of all template files, high (8), low (8)

@@ -1,6 +1,7 @@
 // Key: the name of a compiled program, computed without NVRTC and without a driver.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +20,8 @@ struct Key {
   std::uint64_t low = 0;
 
   [[nodiscard]] std::string hex() const;  // 32 lower-case digits
-  friend constexpr bool operator==(const Key&, const Key&) noexcept = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): what is defaulted is misread
+  friend constexpr auto operator<=>(const Key&, const Key&) noexcept = default;
 
   struct Hash {  // a key is uniform already
     std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.low); }

@@ -7,17 +7,17 @@
 #include <utility>
 
 #include "cache/entry.hpp"
-#include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
 namespace {
 
 class Pruning {
  public:
-  Pruning(PruneMode mode, base::FileSystem& files) : mode_(mode), files_(files) {}
+  Pruning(PruneMode mode, base::FileSystem& files, const Owners& trusted)
+      : mode_(mode), files_(files), trusted_(trusted) {}
 
   Pruned run(const std::string& directory, const Keep& keep, std::int64_t now) {
-    Contents contents = walk(directory, files_);
+    Contents contents = walk(directory, files_, trusted_);
     result_.faults = std::move(contents.faults);
     for (const std::string& path : contents.temporaries) remove_temporary(path, now);
     std::vector<Entry> entries = entries_at(contents.entries);
@@ -36,7 +36,7 @@ class Pruning {
   std::vector<Entry> entries_at(const std::vector<std::string>& paths) {
     std::vector<Entry> entries;
     for (const std::string& path : paths) {
-      TrustedFile file = read_trusted(path, max_entry_bytes, files_);
+      TrustedFile file = read_trusted(path, max_entry_bytes, files_, trusted_);
       if (file.verdict.standing == Standing::trusted && begins_as_entry(file.bytes)) {
         entries.push_back({path, file.info.size, file.info.modified});
       } else if (file.verdict.standing == Standing::failed) {
@@ -49,7 +49,7 @@ class Pruning {
   void remove_temporary(const std::string& path, std::int64_t now) {
     std::error_code error;
     const auto info = files_.file_info(path, error);
-    if (error || !distrust(info).empty() || now - info.modified <= abandoned_seconds) return;
+    if (error || !distrust(info, trusted_).empty() || now - info.modified <= abandoned_seconds) return;
     if (remove(path)) result_.temporaries.push_back(path);
   }
 
@@ -72,19 +72,20 @@ class Pruning {
 
   PruneMode mode_;
   base::FileSystem& files_;
+  const Owners& trusted_;
   Pruned result_;
 };
 
 }  // namespace
 
-Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now,
-             base::FileSystem& files) {
-  return Pruning(mode, files).run(directory, keep, now);
+Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now, base::FileSystem& files,
+             const Owners& trusted) {
+  return Pruning(mode, files, trusted).run(directory, keep, now);
 }
 
-void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files) {
+void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files, const Owners& trusted) {
   std::int64_t total = 0;
-  for (const std::string& path : walk(directory, files).entries) {
+  for (const std::string& path : walk(directory, files, trusted).entries) {
     std::error_code error;
     const auto info = files.file_info(path, error);
     if (!error) total += info.size;
@@ -92,7 +93,7 @@ void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& 
   if (total <= bytes) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   (void)prune(directory, {.bytes = bytes}, PruneMode::remove,
-              std::chrono::duration_cast<std::chrono::seconds>(now).count(), files);
+              std::chrono::duration_cast<std::chrono::seconds>(now).count(), files, trusted);
 }
 
 }  // namespace jitsoftmax::cache

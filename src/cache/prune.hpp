@@ -47,10 +47,11 @@ enum class PruneMode : std::uint8_t { remove, pretend };
 // else could have written, has an entry's name and begins as an entry does; nothing else is ever
 // removed, or counted. `now`: seconds since 1970.
 [[nodiscard]] Pruned prune(const std::string& directory, const Keep& keep, PruneMode mode, std::int64_t now,
-                           base::FileSystem& files = base::file_system());
+                           base::FileSystem& files = base::file_system(), const Owners& trusted = {});
 
 // prune() down to so many bytes, if there are more. Looks at no content as long as there are not; what
 // cannot be removed stays, and is tried again next time.
-void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files = base::file_system());
+void shrink(const std::string& directory, std::int64_t bytes, base::FileSystem& files = base::file_system(),
+            const Owners& trusted = {});
 
 }  // namespace jitsoftmax::cache

@@ -53,11 +53,20 @@ std::optional<jit::Cubin> Store::find(const Key& key, const jit::Program& progra
   return std::nullopt;
 }
 
+std::string Store::layer_of(const Key& key, const jit::Program& program) noexcept {
+  try {
+    for (const std::string& layer : options_.layers)
+      if (find_in(layer, key, program)) return layer;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): as find()
+  }
+  return {};
+}
+
 bool Store::put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept {
   try {
     if (options_.directory.empty() || write_failed_.load(std::memory_order_relaxed)) return false;
     const bool published = publish(key, program, cubin);
-    if (published && options_.limit) shrink(options_.directory, *options_.limit, files_);
+    if (published && options_.limit) shrink(options_.directory, *options_.limit, files_, options_.trusted);
     return published;
   } catch (...) {
     return false;
@@ -69,7 +78,7 @@ std::optional<jit::Cubin> Store::find_in(const std::string& directory, const Key
   if (standing(shard_path(directory, key), directory) != Standing::trusted) return std::nullopt;
 
   const std::string path = entry_path(directory, key);
-  const TrustedFile file = read_trusted(path, max_entry_bytes, files_);
+  const TrustedFile file = read_trusted(path, max_entry_bytes, files_, options_.trusted);
   const Verdict& verdict = file.verdict;
   if (verdict.standing == Standing::refused) reject(path, verdict.reason);
   if (verdict.standing == Standing::failed)
@@ -132,7 +141,7 @@ bool Store::publish(const Key& key, const jit::Program& program, const jit::Cubi
 
 // Of a cache directory, or of a shard in it. Reports whatever is neither trusted nor just missing.
 Standing Store::standing(const std::string& path, const std::string& directory) {
-  const Verdict verdict = directory_verdict(path, files_);
+  const Verdict verdict = directory_verdict(path, files_, options_.trusted);
   if (verdict.standing == Standing::refused) reject(path, verdict.reason);
   if (verdict.standing == Standing::failed)
     report_failure("use", directory, verdict.error, "kernels are compiled again and kept in memory only");

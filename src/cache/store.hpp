@@ -6,8 +6,8 @@
 // kernel.
 //
 // Trusted is what nobody else could have written: the cache directory, the shard in it and the
-// opened file belong to this process's user or to root, are writable by no group and no others,
-// and are no symbolic links.
+// opened file belong to this process's user, to root or to a trusted owner, are writable by no group
+// and no others, and are no symbolic links.
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,7 @@ struct StoreOptions {
   std::string directory = {};            // writable; empty: none
   Log log = {};
   std::optional<std::int64_t> limit = {};  // bytes of entries in the writable directory; none: any number
+  Owners trusted = {};
 };
 
 // Threads: all functions may be called at once.
@@ -46,6 +47,9 @@ class Store {
   // The first valid entry in the order of the directories, or nothing. A hit in the writable directory
   // makes the time of the file the time of its last use, to the hour.
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
+
+  // The read-only layer whose entry find() takes; empty: it takes none of a layer.
+  [[nodiscard]] std::string layer_of(const Key& key, const jit::Program& program) noexcept;
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
   // Replaces what was there, and applies the limit, which may take away this very entry. It is not read back: a network

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace jitsoftmax::cache {
@@ -17,37 +18,38 @@ std::string_view misplaced(const std::error_code& error) {
   return {};
 }
 
-Verdict verdict_of(const base::FileSystem::Info& info, const std::error_code& error) {
+Verdict verdict_of(const base::FileSystem::Info& info, const std::error_code& error, const Owners& trusted) {
   if (error == std::errc::no_such_file_or_directory) return {.standing = Standing::missing};
   if (const auto reason = misplaced(error); !reason.empty())
     return {.standing = Standing::refused, .reason = std::string(reason)};
   if (error) return {.standing = Standing::failed, .reason = "cannot be read: " + error.message(), .error = error};
-  if (std::string reason = distrust(info); !reason.empty())
+  if (std::string reason = distrust(info, trusted); !reason.empty())
     return {.standing = Standing::refused, .reason = std::move(reason)};
   return {};
 }
 
 }  // namespace
 
-std::string distrust(const base::FileSystem::Info& info) {
-  if (info.owner != ::geteuid() && info.owner != 0)
-    return "belongs to user " + std::to_string(info.owner) + ", who is neither this user nor root";
+std::string distrust(const base::FileSystem::Info& info, const Owners& trusted) {
+  if (info.owner != ::geteuid() && info.owner != 0 && std::ranges::find(trusted, info.owner) == trusted.end())
+    return "belongs to user " + std::to_string(info.owner) +
+           ", who is neither this user nor root nor trusted (JITSOFTMAX_TRUSTED_OWNERS)";
   if ((info.mode & S_IWOTH) != 0) return "is writable by everybody (chmod go-w)";
   if ((info.mode & S_IWGRP) != 0) return "is writable by its group (chmod go-w)";
   return {};
 }
 
-Verdict directory_verdict(const std::string& path, base::FileSystem& files) {
+Verdict directory_verdict(const std::string& path, base::FileSystem& files, const Owners& trusted) {
   std::error_code error;
   const auto info = files.directory_info(path, error);
-  return verdict_of(info, error);
+  return verdict_of(info, error, trusted);
 }
 
-TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files) {
+TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files, const Owners& trusted) {
   TrustedFile file;
   std::error_code error;
   file.bytes = files.read(path, limit, file.info, error);
-  file.verdict = verdict_of(file.info, error);
+  file.verdict = verdict_of(file.info, error, trusted);
   if (file.verdict.standing != Standing::trusted) file.bytes.clear();
   return file;
 }

@@ -11,8 +11,11 @@
 
 namespace jitsoftmax::cache {
 
+// Ids of the users who are trusted beside this process's user and root.
+using Owners = std::vector<std::uint32_t>;
+
 // Why someone else could have written it, as a clause; empty: nobody else could.
-[[nodiscard]] std::string distrust(const base::FileSystem::Info& info);
+[[nodiscard]] std::string distrust(const base::FileSystem::Info& info, const Owners& trusted = {});
 
 constexpr std::string_view not_a_file = "is no regular file, and is not removed";
 
@@ -25,7 +28,7 @@ struct Verdict {
 };
 
 // Of a cache directory, or of a shard in it.
-[[nodiscard]] Verdict directory_verdict(const std::string& path, base::FileSystem& files);
+[[nodiscard]] Verdict directory_verdict(const std::string& path, base::FileSystem& files, const Owners& trusted = {});
 
 struct TrustedFile {
   Verdict verdict;
@@ -33,7 +36,9 @@ struct TrustedFile {
   std::vector<char> bytes;  // empty unless trusted
 };
 
-// The whole of a file, if nobody else could have written it. No larger one than `limit` is trusted.
-[[nodiscard]] TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files);
+// The whole of a file, if nobody else could have written it, which is decided on the open file. No larger one than
+// `limit` is trusted.
+[[nodiscard]] TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files,
+                                       const Owners& trusted = {});
 
 }  // namespace jitsoftmax::cache

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "cache/store.hpp"
-#include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
 namespace {
 
 // The names in a directory that is trusted; else none, and a fault unless it is just not there.
-std::vector<std::string> names_in(const std::string& path, base::FileSystem& files, std::vector<Fault>& faults) {
-  Verdict verdict = directory_verdict(path, files);
+std::vector<std::string> names_in(const std::string& path, base::FileSystem& files, const Owners& trusted,
+                                  std::vector<Fault>& faults) {
+  Verdict verdict = directory_verdict(path, files, trusted);
   if (verdict.standing == Standing::trusted) {
     std::error_code error;
     std::vector<std::string> names = files.list(path, error);
@@ -32,12 +32,12 @@ std::string below(std::string directory, const std::string& name) {
 
 }  // namespace
 
-Contents walk(const std::string& directory, base::FileSystem& files) {
+Contents walk(const std::string& directory, base::FileSystem& files, const Owners& trusted) {
   Contents contents;
-  for (const std::string& shard : names_in(directory, files, contents.faults)) {
+  for (const std::string& shard : names_in(directory, files, trusted, contents.faults)) {
     if (!is_shard(shard)) continue;
     const std::string path = below(directory, shard);
-    for (const std::string& name : names_in(path, files, contents.faults)) {
+    for (const std::string& name : names_in(path, files, trusted, contents.faults)) {
       if (is_entry(name)) contents.entries.push_back(below(path, name));
       if (base::is_temporary(name)) contents.temporaries.push_back(below(path, name));
     }

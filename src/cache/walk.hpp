@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
 
@@ -22,6 +23,7 @@ struct Contents {
 
 // Looks into shards only: tuning records, and what others keep in the directory, are not seen. A
 // directory that is not there is empty.
-[[nodiscard]] Contents walk(const std::string& directory, base::FileSystem& files = base::file_system());
+[[nodiscard]] Contents walk(const std::string& directory, base::FileSystem& files = base::file_system(),
+                            const Owners& trusted = {});
 
 }  // namespace jitsoftmax::cache

@@ -110,6 +110,16 @@ std::optional<DType> dtype_named(std::string_view name) noexcept {
 
 std::string_view name_of(Op op) noexcept { return op == Op::softmax ? "softmax" : "log_softmax"; }
 
+Problem problem_of(const Specialization& specialization) noexcept {
+  Problem problem;
+  problem.cols = specialization.cols;
+  problem.in = specialization.in;
+  problem.out = specialization.out;
+  problem.op = specialization.op;
+  problem.layout = is_strided(specialization.family) ? Layout::strided : Layout::contiguous;
+  return problem;
+}
+
 std::string describe(const Problem& problem) {
   std::string text = std::to_string(problem.cols) + " ";
   text += name_of(problem.in);

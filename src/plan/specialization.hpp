@@ -64,6 +64,9 @@ struct Specialization {
 // "4096 f16->f32 log_softmax strided", for messages.
 [[nodiscard]] std::string describe(const Problem& problem);
 
+// The problem that it is of; one of no columns where they are known at the launch only.
+[[nodiscard]] Problem problem_of(const Specialization& specialization) noexcept;
+
 // Bytes of the type that sums are formed in: f64 for f64, else f32.
 [[nodiscard]] constexpr int accumulator_bytes(DType in) noexcept { return in == DType::f64 ? 8 : 4; }
 

@@ -70,6 +70,34 @@ RecordEntry entry_of(const Json& json) {
   return entry;
 }
 
+// Nothing for a key that no record of this library has.
+std::optional<RecordKey> key_of(const Json& json) {
+  RecordKey key;
+  key.problem.cols = json.at("cols").get<std::int64_t>();
+  const auto in = plan::dtype_named(json.at("in").get<std::string>());
+  const auto out = plan::dtype_named(json.at("out").get<std::string>());
+  if (!in || !out || key.problem.cols < 1) return std::nullopt;
+  key.problem.in = *in;
+  key.problem.out = *out;
+  key.problem.op = json.at("op") == plan::name_of(Op::log_softmax) ? Op::log_softmax : Op::softmax;
+  key.problem.layout = json.at("layout") == "strided" ? Layout::strided : Layout::contiguous;
+  key.bucket =
+      json.at("rows_bucket") == plan::name_of(plan::RowsBucket::few) ? plan::RowsBucket::few : plan::RowsBucket::many;
+  key.device = json.at("device").get<std::string>();
+  key.driver_major = json.at("driver_major").get<int>();
+  // Spelled as this library spells it: nothing above was guessed.
+  if (json != json_of(key)) return std::nullopt;
+  return key;
+}
+
+Record record_of(const Json& json) {
+  Record record;
+  record.rows = json.at("rows").get<std::int64_t>();
+  record.effort = json.at("effort").get<std::string>() == "full" ? TuneEffort::full : TuneEffort::quick;
+  for (const Json& entry : json.at("specializations")) record.entries.push_back(entry_of(entry));
+  return record;
+}
+
 bool is_sound(const Record& record) {
   if (record.rows < 1) return false;
   std::set<std::string_view> names;
@@ -80,10 +108,22 @@ bool is_sound(const Record& record) {
   return true;
 }
 
+// Nested deeper or with more names than any record, a text would take a stack or an hour to look through.
+constexpr int max_depth = 8;
+constexpr int max_names = 8192;
+
 // What is wrong with a text whatever its key is, or nothing; `json` is then its content.
 std::optional<NoRecord> read(std::span<const char> text, Json& json) {
   using enum NoRecord::Kind;
-  json = Json::parse(text.begin(), text.end());
+  if (text.size() > max_record_bytes) return NoRecord{damaged, "is larger than a record can be"};
+  int names = 0;
+  bool excessive = false;
+  json = Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, const Json&) {
+    if (event == Json::parse_event_t::key) ++names;
+    excessive = excessive || depth > max_depth || names > max_names;
+    return !excessive;
+  });
+  if (excessive) return NoRecord{damaged, "is no tuning record"};
   if (json.at("format").get<std::string>() != format) return NoRecord{damaged, "is no tuning record"};
   if (json.at("schema").get<int>() != record_schema)
     return NoRecord{stale, "was made by another version of the library"};
@@ -100,6 +140,8 @@ bool is_stale(const Json& json, const std::string& templates) {
 NoRecord made_with_other_kernels() {
   return {NoRecord::Kind::stale, "was made with other kernels than this library has"};
 }
+
+NoRecord contradicting() { return {NoRecord::Kind::damaged, "is damaged: it contradicts itself"}; }
 
 NoRecord unreadable() { return {NoRecord::Kind::damaged, "is damaged: it cannot be read as a tuning record"}; }
 
@@ -126,12 +168,24 @@ std::variant<Record, NoRecord> parse(std::span<const char> text, const RecordKey
     if (json.at("key") != json_of(key)) return NoRecord{foreign, "is of another problem, device or driver"};
     if (is_stale(json, templates)) return made_with_other_kernels();
 
-    Record record;
-    record.rows = json.at("rows").get<std::int64_t>();
-    record.effort = json.at("effort").get<std::string>() == "full" ? TuneEffort::full : TuneEffort::quick;
-    for (const Json& entry : json.at("specializations")) record.entries.push_back(entry_of(entry));
-    if (!is_sound(record)) return NoRecord{damaged, "is damaged: it contradicts itself"};
+    Record record = record_of(json);
+    if (!is_sound(record)) return contradicting();
     return record;
+  } catch (const Json::exception&) {
+    return unreadable();
+  }
+}
+
+std::variant<KeyedRecord, NoRecord> parse_keyed(std::span<const char> text, const std::string& templates) {
+  try {
+    Json json;
+    if (auto refused = read(text, json)) return *std::move(refused);
+    if (is_stale(json, templates)) return made_with_other_kernels();
+    std::optional<RecordKey> key = key_of(json.at("key"));
+    if (!key) return contradicting();
+    KeyedRecord result{.key = *std::move(key), .record = record_of(json)};
+    if (!is_sound(result.record)) return contradicting();
+    return result;
   } catch (const Json::exception&) {
     return unreadable();
   }

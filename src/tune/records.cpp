@@ -8,13 +8,11 @@
 #include "base/file_lock.hpp"
 #include "base/log.hpp"
 #include "cache/key.hpp"
-#include "cache/trust.hpp"
 
 namespace jitsoftmax::tune {
 namespace {
 
-constexpr std::int64_t max_record_bytes = 4 << 20;  // some 250 bytes a specialization, and under 200 of them
-constexpr std::size_t max_reports = 64;             // of a long-lived process on broken storage
+constexpr std::size_t max_reports = 64;  // of a long-lived process on broken storage
 
 std::string records_below(const std::string& directory) { return directory + "/records"; }
 
@@ -25,8 +23,9 @@ RecordFile ignored(std::string path, std::string reason) {
   return file;
 }
 
-RecordFile inspect(const std::string& path, const std::string& templates, base::FileSystem& files) {
-  const cache::TrustedFile read = cache::read_trusted(path, max_record_bytes, files);
+RecordFile inspect(const std::string& path, const std::string& templates, base::FileSystem& files,
+                   const cache::Owners& trusted) {
+  const cache::TrustedFile read = cache::read_trusted(path, max_record_bytes, files, trusted);
   if (read.verdict.standing == cache::Standing::missing) return ignored(path, "is not there any more");
   RecordFile file = ignored(path, read.verdict.reason);
   if (!file.ignored.empty()) return file;
@@ -68,7 +67,7 @@ std::optional<Record> Records::read(const std::string& directory, const RecordKe
   bool missing = false;
   if (!is_trusted(directory, missing) || !is_trusted(records_below(directory), missing)) return std::nullopt;
   const std::string path = record_path(directory, key);
-  const cache::TrustedFile file = cache::read_trusted(path, max_record_bytes, files_);
+  const cache::TrustedFile file = cache::read_trusted(path, max_record_bytes, files_, options_.trusted);
   if (file.verdict.standing == cache::Standing::missing) return std::nullopt;
 
   std::string reason = file.verdict.reason;
@@ -114,7 +113,7 @@ std::optional<Record> Records::write(const RecordKey& key, const Record& record)
 }
 
 bool Records::is_trusted(const std::string& path, bool& missing) {
-  const cache::Verdict verdict = cache::directory_verdict(path, files_);
+  const cache::Verdict verdict = cache::directory_verdict(path, files_, options_.trusted);
   missing = verdict.standing == cache::Standing::missing;
   if (!verdict.reason.empty()) {
     report_once("jitsoftmax: tuning records in " + path + " are not used: it " + verdict.reason);
@@ -149,10 +148,10 @@ void Records::report_once(const std::string& message) {
 }
 
 std::vector<RecordFile> list_records(const std::string& directory, const std::string& templates,
-                                     base::FileSystem& files) {
+                                     base::FileSystem& files, const cache::Owners& trusted) {
   const std::string folder = records_below(directory);
   for (const std::string& path : {directory, folder}) {
-    cache::Verdict verdict = cache::directory_verdict(path, files);
+    cache::Verdict verdict = cache::directory_verdict(path, files, trusted);
     if (verdict.standing == cache::Standing::missing) return {};
     if (!verdict.reason.empty()) return {ignored(path, std::move(verdict.reason))};
   }
@@ -160,10 +159,23 @@ std::vector<RecordFile> list_records(const std::string& directory, const std::st
   std::vector<RecordFile> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".json") found.push_back(inspect(entry->path(), templates, files));
+    if (entry->path().extension() == ".json") found.push_back(inspect(entry->path(), templates, files, trusted));
   }
   if (error) found.push_back(ignored(folder, "cannot be listed: " + error.message()));
   return found;
+}
+
+std::vector<KeyedRecord> read_records(const std::string& directory, const std::string& templates,
+                                      base::FileSystem& files, const cache::Owners& trusted) {
+  std::vector<KeyedRecord> records;
+  for (const RecordFile& file : list_records(directory, templates, files, trusted)) {
+    if (!file.ignored.empty()) continue;
+    auto parsed = parse_keyed(cache::read_trusted(file.path, max_record_bytes, files, trusted).bytes, templates);
+    auto* const record = std::get_if<KeyedRecord>(&parsed);
+    // Under another name nobody would look for it.
+    if (record != nullptr && file.path == record_path(directory, record->key)) records.push_back(std::move(*record));
+  }
+  return records;
 }
 
 std::string record_path(const std::string& directory, const RecordKey& key) {

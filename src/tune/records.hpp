@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "cache/trust.hpp"
 #include "tune/record.hpp"
 #include "tune/record_text.hpp"
 
@@ -23,6 +24,7 @@ struct RecordsOptions {
   std::string directory = {};            // the writable one; empty: none
   std::string templates = {};            // digest of the kernels
   Log log = {};
+  cache::Owners trusted = {};
 };
 
 // Threads: all functions may be called at once. Processes too: none loses what another has found.
@@ -64,7 +66,13 @@ struct RecordFile {
 // All of them in no order, decided on as Records does; none where there is no folder. A folder that is
 // refused, or cannot be listed, is one RecordFile with the reason.
 [[nodiscard]] std::vector<RecordFile> list_records(const std::string& directory, const std::string& templates,
-                                                   base::FileSystem& files = base::file_system());
+                                                   base::FileSystem& files = base::file_system(),
+                                                   const cache::Owners& trusted = {});
+
+// Those of them that would be used.
+[[nodiscard]] std::vector<KeyedRecord> read_records(const std::string& directory, const std::string& templates,
+                                                    base::FileSystem& files = base::file_system(),
+                                                    const cache::Owners& trusted = {});
 
 // "records/0123....json" below a cache directory.
 [[nodiscard]] std::string record_path(const std::string& directory, const RecordKey& key);

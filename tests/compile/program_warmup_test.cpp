@@ -8,8 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
+#include "cache/entry.hpp"
+#include "cache/store.hpp"
 #include "program.hpp"
 #include "tools/npy.hpp"
 
@@ -67,7 +70,7 @@ TEST_CASE("a second warmup compiles nothing, and a dry run knows") {
 
   const Outcome first = bench.run(command);
   CHECK(first.code == 0);
-  CHECK(first.err.empty());  // no progress where there is no terminal
+  CHECK_FALSE(mentions(first.err, "\r"));  // no bar where there is no terminal
   CHECK(mentions(first.out, std::to_string(total) + " specializations for 2 architectures: " + std::to_string(total) +
                                 " compiled, 0 already there, 0 failed in "));
   CHECK(bench.cached_files() == total);
@@ -166,4 +169,42 @@ TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun co
   // What was written is valid: only the rest is compiled.
   CHECK(bench.warmup("sm_90").at("compiled") == total - files);
   CHECK(bench.cached_files() == total);
+}
+
+TEST_CASE("a refresh compiles what another NVRTC made, once, and nothing else") {
+  const Bench bench;
+  const std::size_t total = bench.warmup("sm_90").at("compiled");
+  // One of them as an older NVRTC left it.
+  std::string path;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(bench.cache))
+    if (entry.is_regular_file()) path = entry.path();
+  const std::string bytes = jitsoftmax::testing::read_file(path);
+  const auto read = cache::inspect(bytes);
+  cache::Description old = std::get<cache::Description>(read);
+  const std::string current = old.cubin.compiler;
+  old.cubin.compiler = "1.0";
+  REQUIRE(cache::Store({.directory = bench.cache}).put(old.key, old.program, old.cubin));
+
+  CHECK(bench.warmup("sm_90").at("cached") == total);  // it is a hit
+  CHECK(bench.warmup("sm_90", {"--dry-run"}).at("to_compile") == 0);
+  const nlohmann::json planned = bench.warmup("sm_90", {"--dry-run", "--refresh"});
+  CHECK(planned.at("to_compile") == 1);
+  CHECK(planned.at("estimated_bytes") > 1000);
+  CHECK(planned.at("estimated_seconds") > 0);
+  const nlohmann::json refreshed = bench.warmup("sm_90", {"--refresh"});
+  CHECK(refreshed.at("compiled") == 1);
+  CHECK(refreshed.at("cached") == total - 1);
+  const std::string renewed = jitsoftmax::testing::read_file(path);
+  CHECK(std::get<cache::Description>(cache::inspect(renewed)).cubin.compiler == current);
+  CHECK(bench.warmup("sm_90", {"--refresh"}).at("compiled") == 0);
+
+  // In a layer, which comes first, it cannot be replaced.
+  REQUIRE(cache::Store({.directory = bench.cache}).put(old.key, old.program, old.cubin));
+  const std::string layer = bench.directory / "layer";
+  std::filesystem::rename(bench.cache, layer);
+  const Outcome outcome = bench.run({"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--refresh"},
+                                    {{"JITSOFTMAX_CACHE_LAYERS", layer}});
+  CHECK(outcome.code == 1);
+  CHECK(mentions(outcome.err, "in the read-only layer " + layer));
+  CHECK(mentions(outcome.out, std::to_string(total - 1) + " already there, 1 failed"));
 }

@@ -20,12 +20,16 @@ static void tells_its_version(void) {
 }
 
 static void options_are_set_by_name(void) {
-  static const char* const good[][2] = {
-      {"device", "cuda:1"},    {"device", "host"},        {"on_miss", "compile"},     {"on_miss", "fail"},
-      {"masked_rows", "nan"},  {"masked_rows", "zero"},   {"deterministic", "false"}, {"deterministic", "true"},
-      {"variant", "v3"},       {"variant", ""},           {"use_records", "true"},    {"use_records", "false"},
-      {"cache_dir", ""},       {"cache_layers", "/a:/b"}, {"cache_layers", ""},       {"cache_limit", "64MB"},
-      {"cache_limit", "none"}, {"nvrtc", "/no/nvrtc"}};
+  static const char* const good[][2] = {{"device", "cuda:1"},       {"device", "host"},
+                                        {"on_miss", "compile"},     {"on_miss", "fail"},
+                                        {"masked_rows", "nan"},     {"masked_rows", "zero"},
+                                        {"deterministic", "false"}, {"deterministic", "true"},
+                                        {"variant", "v3"},          {"variant", ""},
+                                        {"use_records", "true"},    {"use_records", "false"},
+                                        {"cache_dir", ""},          {"cache_layers", "/a:/b"},
+                                        {"cache_layers", ""},       {"cache_limit", "64MB"},
+                                        {"cache_limit", "none"},    {"trusted_owners", "root,0"},
+                                        {"nvrtc", "/no/nvrtc"}};
   static const char* const bad[][2] = {{"device", "the abacus"}, {"on_miss", "perhaps"}, {"masked_rows", "one"},
                                        {"deterministic", "yes"}, {"use_records", ""},    {"cache_limit", "much"},
                                        {"cache_limit", "-1"},    {"cache_limit", ""}};

@@ -149,7 +149,10 @@ TEST_CASE("entries are counted, those that others could have written are refused
   };
   (void)add(std::string(1000, 'x'));
   const std::string second = add(std::string(500, 'x'));
-  CHECK(mentions(clinic.run().out, clinic.cache + ": trusted, writable, 2 entries, 1.5 KB\n"));
+  CHECK(mentions(
+      clinic.run().out,
+      clinic.cache +
+          ": trusted, writable, 2 entries, 1.5 KB: it belongs to this user, and nobody else may write to it\n"));
   REQUIRE(::chmod(second.c_str(), 0666) == 0);
   const std::size_t files = clinic.directory.file_count();
   CHECK(mentions(clinic.run().out, "1 entry is refused, the first: " + second + " is writable by every"));
@@ -159,7 +162,10 @@ TEST_CASE("entries are counted, those that others could have written are refused
   const Outcome shard = clinic.run();
   CHECK(mentions(shard.out, "\nwarn     cache, writable directory " + clinic.cache + ": " + clinic.cache +
                                 "/cd is not used: it is writable by everybody (chmod go-w)"));
-  CHECK(mentions(shard.out, clinic.cache + ": trusted, writable, 2 entries, 1.5 KB\n"));
+  CHECK(mentions(
+      shard.out,
+      clinic.cache +
+          ": trusted, writable, 2 entries, 1.5 KB: it belongs to this user, and nobody else may write to it\n"));
 }
 
 TEST_CASE("tuning records are counted by device, and one that is not used says why") {
@@ -200,6 +206,39 @@ TEST_CASE("settings that nobody understands are said, and do not stop it") {
   CHECK(mentions(outcome.out, "read-only layer /nonexistent/layer: does not exist"));
   CHECK(mentions(outcome.out, "\nwarn     environment: JITSOFTMAX_CACHE_DIRECTORY=/x: nothing reads it"));
   CHECK(mentions(outcome.out, clinic.directory / "no-libnvrtc.so"));
+}
+
+TEST_CASE("a wrong setting is blamed for itself and for no other") {
+  const Clinic clinic;
+  const Outcome outcome = clinic.run({}, {{"JITSOFTMAX_CACHE_LIMIT", "64MB"},
+                                          {"JITSOFTMAX_DEVICE", "gpu"},
+                                          {"JITSOFTMAX_ON_MISS", "fail"},
+                                          {"JITSOFTMAX_TRUSTED_OWNERS", "no-such-user"}});
+  CHECK(mentions(outcome.out, "\nok       environment: JITSOFTMAX_CACHE_LIMIT=64MB\n"));
+  CHECK(mentions(outcome.out, "\nwarn     environment: JITSOFTMAX_DEVICE=gpu: 'gpu' is no device"));
+  CHECK(mentions(outcome.out, "\nok       environment: JITSOFTMAX_ON_MISS=fail\n"));
+  CHECK(mentions(outcome.out, "there is no user 'no-such-user'; write names or ids"));
+  CHECK(mentions(outcome.out, "in all: "));
+}
+
+TEST_CASE("trusted owners are shown") {
+  const Clinic clinic;
+  const std::map<std::string, std::string> environment{{"JITSOFTMAX_TRUSTED_OWNERS", "root,1001"}};
+  CHECK(
+      mentions(clinic.run({}, environment).out, "\nok       cache: trusted beside this user and root: user 0, 1001\n"));
+  const nlohmann::json json = nlohmann::json::parse(clinic.run({"--json"}, environment).out);
+  CHECK(json.at("trusted_owners") == nlohmann::json{0, 1001});
+}
+
+TEST_CASE("a named pipe where NVRTC should be is named, and nobody waits for it") {
+  const Clinic clinic;
+  const std::string pipe = clinic.directory / "libnvrtc.so";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, clinic.directory.path()}) {
+    const Outcome outcome = clinic.run({}, {{"JITSOFTMAX_NVRTC", path}});
+    CHECK(outcome.code == 3);
+    CHECK(mentions(outcome.out, pipe + ": is no regular file"));
+  }
 }
 
 TEST_CASE("JSON is one object with what the lines say") {

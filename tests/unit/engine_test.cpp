@@ -7,6 +7,7 @@
 #include <jitsoftmax/jitsoftmax.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace jitsoftmax;
@@ -145,4 +146,31 @@ TEST_CASE("the environment is read as values, and a wrong one says what is known
   ::unsetenv("JITSOFTMAX_DEVICE");
   ::setenv("JITSOFTMAX_ON_MISS", "maybe", 1);
   CHECK(code_of([] { (void)Options::from_environment(); }) == ErrorCode::invalid_argument);
+  ::unsetenv("JITSOFTMAX_ON_MISS");
+}
+
+TEST_CASE("trusted owners are names or ids; one that nobody has is an error that names it") {
+  const auto owners = [](const char* value) {
+    ::setenv("JITSOFTMAX_TRUSTED_OWNERS", value, 1);
+    std::string error;
+    std::vector<std::uint32_t> ids;
+    try {
+      ids = Options::from_environment().trusted_owners;
+    } catch (const Error& refused) {
+      CHECK(refused.code() == ErrorCode::invalid_argument);
+      error = refused.what();
+    }
+    ::unsetenv("JITSOFTMAX_TRUSTED_OWNERS");
+    return std::pair(ids, error);
+  };
+  using Ids = std::vector<std::uint32_t>;
+  CHECK(owners("").first.empty());
+  CHECK(owners("root").first == Ids{0});
+  CHECK(owners("1001,root,4294967294").first == Ids{1001, 0, 4294967294});
+  for (const std::string user : {"no-such-user", "-1", "4294967295", "1001x", " root"}) {
+    const auto [ids, error] = owners(("0," + user).c_str());
+    CHECK(ids.empty());
+    CHECK(error == "JITSOFTMAX_TRUSTED_OWNERS is '0," + user + "'; there is no user '" + user +
+                       "'; write names or ids, with commas between them");
+  }
 }

@@ -241,7 +241,7 @@ TEST_CASE("a shapes file with a bad line is named with the line") {
   jitsoftmax::testing::write_file(shapes, "8 f32\n9 f33\n");
   const Outcome outcome = bench.run({"warmup", "--shapes", shapes, "--arch", "sm_90"});
   CHECK(outcome.code == 2);
-  CHECK(mentions(outcome.err, shapes + ":2: 'f33'"));
+  CHECK(mentions(outcome.err, shapes + ":2:3: 'f33'"));
 }
 
 TEST_CASE("a dry run needs no compiler, counts each kernel once, and writes nothing") {

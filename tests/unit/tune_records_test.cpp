@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cache_fixtures.hpp"
@@ -274,4 +275,48 @@ TEST_CASE("what is known is not timed again; what is new meets the winner and no
   CHECK(to_time(candidates, "b", record, TuneEffort::full) == Names{"b", "a", "c"});
   record.effort = TuneEffort::full;
   CHECK(to_time(candidates, "b", record, TuneEffort::quick).empty());
+}
+
+TEST_CASE("a record is read without knowing its key, and only a key that makes sense is one") {
+  const auto reason = [](const std::string& text) {
+    const auto read = parse_keyed(text, templates);
+    const auto* refused = std::get_if<NoRecord>(&read);
+    return refused == nullptr ? "" : refused->reason;
+  };
+  for (const Layout layout : {Layout::contiguous, Layout::strided}) {
+    for (const Op op : {Op::softmax, Op::log_softmax}) {
+      for (const plan::RowsBucket bucket : {plan::RowsBucket::few, plan::RowsBucket::many}) {
+        const RecordKey written{
+            .problem = {.cols = 77, .in = DType::bf16, .out = DType::f32, .op = op, .layout = layout},
+            .bucket = bucket,
+            .device = "GPU",
+            .driver_major = 12};
+        const auto read = parse_keyed(to_text(written, templates, sample()), templates);
+        REQUIRE(std::holds_alternative<KeyedRecord>(read));
+        CHECK(std::get<KeyedRecord>(read).key == written);
+        CHECK(same(std::get<KeyedRecord>(read).record, sample()));
+      }
+    }
+  }
+  CHECK(reason(to_text(key, std::string(32, 'b'), sample())) == "was made with other kernels than this library has");
+  CHECK(reason(to_text({.problem = {.cols = 0}, .device = "GPU"}, templates, sample())) ==
+        "is damaged: it contradicts itself");
+  CHECK(reason(to_text(key, templates, {.rows = 0})) == "is damaged: it contradicts itself");
+  CHECK(reason(to_text(key, templates, {.rows = 1, .entries = {timed("a", -1)}})) ==
+        "is damaged: it contradicts itself");
+  CHECK(reason("[]") == "is damaged: it cannot be read as a tuning record");
+}
+
+TEST_CASE("a text that is larger, deeper or fuller than any record is refused at once") {
+  const auto reason = [](const std::string& text) {
+    const auto read = parse_keyed(text, templates);
+    const auto* refused = std::get_if<NoRecord>(&read);
+    return refused == nullptr ? "" : refused->reason;
+  };
+  CHECK(reason(std::string(max_record_bytes + 1, ' ')) == "is larger than a record can be");
+  constexpr std::size_t depth = 1'000'000;
+  CHECK(reason("{\"format\": " + std::string(depth, '[') + std::string(depth, ']') + "}") == "is no tuning record");
+  std::string names = "{";
+  for (int i = 0; i < 200'000; ++i) names += "\"" + std::to_string(i) + "\":0,";
+  CHECK(reason(names + "\"\":0}") == "is no tuning record");
 }
