@@ -41,7 +41,7 @@ std::string shape_of(const plan::Specialization& specialization) {
 
 }  // namespace
 
-Code::Code(const Options& options)
+Code::Code(const Options& options, base::FileSystem& files)
     : on_miss_(options.on_miss),
       variant_(options.variant),
       deterministic_(options.deterministic),
@@ -49,7 +49,8 @@ Code::Code(const Options& options)
               .directory = cache::resolve_directory(options.cache_dir),
               .log = options.log,
               .limit = options.cache_limit,
-              .trusted = options.trusted_owners}),
+              .trusted = options.trusted_owners},
+             files),
       compiler_(options.nvrtc, options.log) {
   if (!options.cache_dir && store_.options().directory.empty()) {
     base::report(

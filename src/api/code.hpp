@@ -7,6 +7,7 @@
 #include <jitsoftmax/engine.hpp>
 #include <string>
 
+#include "base/files.hpp"
 #include "cache/key.hpp"
 #include "cache/store.hpp"
 #include "jit/compiler.hpp"
@@ -17,7 +18,7 @@ namespace jitsoftmax {
 // Threads: all functions may be called at once.
 class Code {
  public:
-  explicit Code(const Options& options);
+  explicit Code(const Options& options, base::FileSystem& files = base::file_system());
 
   enum class Purpose {
     launch,   // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
