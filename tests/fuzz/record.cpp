@@ -24,6 +24,13 @@ tune::RecordKey sample_key() {
 
 void check(std::span<const char> text) {
   const auto origin = tune::origin_of(text, templates);
+  const auto keyed = tune::parse_keyed(text, templates);
+  if (const auto* any = std::get_if<tune::KeyedRecord>(&keyed)) {
+    const std::string written = tune::to_text(any->key, templates, any->record);
+    fuzz::require(
+        std::holds_alternative<tune::Record>(tune::parse(std::span<const char>(written), any->key, templates)),
+        "a record is found by the key that it was read with");
+  }
   const auto parsed = tune::parse(text, sample_key(), templates);
   if (const auto* refused = std::get_if<tune::NoRecord>(&parsed)) {
     fuzz::require(!refused->reason.empty(), "a refusal has a reason");
@@ -38,15 +45,16 @@ void check(std::span<const char> text) {
                 "a record is read as it was written");
 }
 
-// The text with the format, schema, key, templates and checksum of a record; nothing if it is no object.
-std::optional<std::string> sealed(std::span<const char> text) {
+// The text with the format, schema, templates and checksum of a record, and with the key that is asked for
+// or its own; nothing if it is no object.
+std::optional<std::string> sealed(std::span<const char> text, bool own_key) {
   if (std::ranges::count(text, '[') + std::ranges::count(text, '{') > 1000) return std::nullopt;  // dump() recurses
   Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   const Json sample = Json::parse(tune::to_text(sample_key(), templates, {.rows = 1}));
   json.erase("checksum");
   for (const auto& [name, value] : sample.items()) {
-    if (name == "rows" || name == "effort" || name == "specializations") continue;
+    if ((own_key && name == "key") || name == "rows" || name == "effort" || name == "specializations") continue;
     json[name] = value;
   }
   json.erase("checksum");
@@ -63,6 +71,7 @@ std::optional<std::string> sealed(std::span<const char> text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const char> text(reinterpret_cast<const char*>(data), size);
   check(text);
-  if (const auto whole = sealed(text)) check(std::span<const char>(*whole));
+  for (const bool own_key : {false, true})
+    if (const auto whole = sealed(text, own_key)) check(std::span<const char>(*whole));
   return 0;
 }
