@@ -106,6 +106,9 @@ TEST_CASE("storage of which nothing works any more: one warning, and the program
     std::vector<char> read(const std::string&, std::int64_t, Info&, std::error_code& error) override {
       return fail(error), std::vector<char>{};
     }
+    std::vector<char> read_start(const std::string&, std::size_t, Info&, std::error_code& error) override {
+      return fail(error), std::vector<char>{};
+    }
     Info directory_info(const std::string&, std::error_code& error) override { return fail(error), Info{}; }
     Info file_info(const std::string&, std::error_code& error) override { return fail(error), Info{}; }
     std::vector<std::string> list(const std::string&, std::error_code& error) override {

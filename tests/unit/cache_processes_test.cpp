@@ -127,6 +127,43 @@ TEST_CASE("cold processes that want many keys, each in an order of its own, leav
   for (const std::string& path : expected) CHECK(check(path).condition == Condition::valid);
 }
 
+TEST_CASE(
+    "a limit with writers and readers at work: it is kept, no more than it takes is removed, nobody is disturbed") {
+  constexpr int kept = 20;
+  const unsigned seed = std::random_device{}();
+  CAPTURE(seed);
+  const Scratch scratch;
+  const std::string directory = scratch / "cache";
+  const jit::Cubin cubin = sample_cubin(20'000);
+  const auto numbered = [](int i) { return sample_program(1000 + i); };  // of one size
+  REQUIRE(Store({.directory = directory}).put(fixtures::key_of(numbered(0)), numbered(0), cubin));
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(files_below(directory).at(0)));
+  int next = 1;
+  for (; next < kept; ++next)
+    REQUIRE(Store({.directory = directory}).put(fixtures::key_of(numbered(next)), numbered(next), cubin));
+  for (int round = 0; round < 40; ++round, next += 2) {
+    CAPTURE(round);
+    run_at_once(4, [&](int process) {
+      Recorder recorder;
+      Store store({.directory = directory, .log = recorder.log(), .limit = kept * size + size / 2});
+      std::mt19937 random(seed + static_cast<unsigned>(4 * round + process));
+      if (process < 2) {
+        const jit::Program program = numbered(next + process);
+        if (!store.put(fixtures::key_of(program), program, cubin)) return 1;
+      } else {
+        for (int i = 0; i < 100; ++i) {
+          const jit::Program program = numbered(static_cast<int>(random() % static_cast<unsigned>(next + 2)));
+          const auto found = store.find(fixtures::key_of(program), program);
+          if (found && !same(*found, cubin)) return 2;
+        }
+      }
+      return recorder.messages().empty() && store.rejected() == 0 ? 0 : 3;
+    });
+    // Whoever lists last sees both new entries, and the other one removes none that it would keep.
+    CHECK(files_below(directory).size() == kept);
+  }
+}
+
 TEST_CASE("a process killed at any moment of a write leaves nothing to trip over") {
   const unsigned seed = std::random_device{}();
   CAPTURE(seed);
