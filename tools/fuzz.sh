@@ -10,10 +10,10 @@ command -v clang++ >/dev/null || fail "clang++ is not here: apt-get install clan
 seconds=${1:-60}
 shift || true
 
-cmake --preset fuzz "$cuda_headers" >/dev/null
-cmake --build --preset fuzz --target fuzzers
 names=("$@")
 ((${#names[@]} > 0)) || for corpus in tests/fuzz/corpus/*; do names+=("${corpus##*/}"); done
+cmake --preset fuzz "$cuda_headers" >/dev/null
+cmake --build --preset fuzz --target "${names[@]/#/fuzz_}"
 
 fuzz() {
   local name=$1 found=build/fuzz/found/$1 log=build/fuzz/found/$1.log

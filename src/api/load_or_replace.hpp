@@ -1,7 +1,6 @@
 // load_or_replace: code that the cache had and that the driver refuses is a miss, once.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 
