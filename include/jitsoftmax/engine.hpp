@@ -159,7 +159,7 @@ struct Stats {
   std::uint64_t disk_hits = 0;         ///< of these, found in a cache directory
   std::uint64_t compiles = 0;          ///< of these, compiled
   std::uint64_t compile_failures = 0;  ///< compiles that failed
-  std::uint64_t rejected_entries = 0;  ///< damaged or untrusted entries in a cache directory
+  std::uint64_t rejected_entries = 0;  ///< damaged, untrusted or refused by the driver, in a cache directory
   double compile_seconds = 0;          ///< summed over threads
   double load_seconds = 0;             ///< reading, verifying and handing cubins to the driver
 };

@@ -1,7 +1,6 @@
 #include "api/code.hpp"
 
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "base/log.hpp"
@@ -33,9 +32,16 @@ std::string warmup_options(const Variant& variant) {
   return text;
 }
 
+// As a line of a shapes file has it; "N" is any length.
+std::string shape_of(const plan::Specialization& specialization) {
+  const Problem problem = plan::problem_of(specialization);
+  const std::string text = plan::describe(problem);
+  return problem.cols > 0 ? text : "N" + text.substr(1);
+}
+
 }  // namespace
 
-Code::Code(const Options& options)
+Code::Code(const Options& options, base::FileSystem& files)
     : on_miss_(options.on_miss),
       variant_(options.variant),
       deterministic_(options.deterministic),
@@ -43,7 +49,8 @@ Code::Code(const Options& options)
               .directory = cache::resolve_directory(options.cache_dir),
               .log = options.log,
               .limit = options.cache_limit,
-              .trusted = options.trusted_owners}),
+              .trusted = options.trusted_owners},
+             files),
       compiler_(options.nvrtc, options.log) {
   if (!options.cache_dir && store_.options().directory.empty()) {
     base::report(
@@ -56,19 +63,45 @@ Code::Code(const Options& options)
 Code::Result Code::get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose) {
   const jit::Program program = jit::program(specialization, arch);
   const cache::Key key = cache::key_of(program, jit::templates());
-  std::optional<jit::Cubin> cubin = store_.find(key, program);
-  if (cubin && !(purpose == Purpose::refresh && is_outdated(*cubin, key, program))) {
-    disk_hits_.fetch_add(1, std::memory_order_relaxed);
-    return {std::move(*cubin), false};
-  }
+  std::optional<cache::Store::Found> found = store_.find_from(0, key, program);
+  if (found && !(purpose == Purpose::refresh && is_outdated(*found, program))) return hit(*std::move(found));
   if (purpose == Purpose::launch && on_miss_ == OnMiss::fail) not_cached(specialization, program);
+  return compile_and_keep(key, program, purpose);
+}
 
-  Result result{compile(program, purpose), true};
+Code::Result Code::get_instead(const Result& refused, const plan::Specialization& specialization, const Arch& arch,
+                               Purpose purpose, const std::string& reason) {
+  const jit::Program program = jit::program(specialization, arch);
+  const cache::Key key = cache::key_of(program, jit::templates());
+  disk_hits_.fetch_sub(1, std::memory_order_relaxed);  // it was a miss
+  const std::string refusal = "is refused by the driver: " + reason;
+  const std::string path = store_.reject(refused.place, key, refusal);
+  if (auto found = store_.find_from(refused.place + 1, key, program)) return hit(*std::move(found));
+
+  const std::string what = "the cached code of " + program.name + " for " + arch.name() + ", " + path + ", " + refusal;
+  if (purpose == Purpose::launch && on_miss_ == OnMiss::fail)
+    throw Error(ErrorCode::not_cached,
+                what + " It is not compiled again, since on_miss is 'fail'; remove the file, then: " +
+                    how_to_add(specialization, program));
+  try {
+    return compile_and_keep(key, program, purpose);
+  } catch (const Error& error) {
+    throw Error(error.code(), what + " It cannot be compiled again: " + error.what());
+  }
+}
+
+Code::Result Code::hit(cache::Store::Found found) {
+  disk_hits_.fetch_add(1, std::memory_order_relaxed);
+  return {.cubin = std::move(found.cubin), .place = found.place};
+}
+
+Code::Result Code::compile_and_keep(const cache::Key& key, const jit::Program& program, Purpose purpose) {
+  Result result{.cubin = compile(program, purpose), .compiled = true};
   const bool stored = store_.put(key, program, result.cubin);
   if (!stored && (purpose == Purpose::warmup || purpose == Purpose::refresh)) {
     throw Error(
         ErrorCode::io_error,
-        "compiled " + program.name + " for " + arch.name() + ", but it could not be stored in " +
+        "compiled " + program.name + " for " + program.arch.name() + ", but it could not be stored in " +
             (store_.options().directory.empty() ? "any directory: none is configured" : store_.options().directory) +
             "; make that directory writable or name another one with JITSOFTMAX_CACHE_DIR");
   }
@@ -94,43 +127,40 @@ jit::Cubin Code::compile(const jit::Program& program, Purpose purpose) {
   }
 }
 
-bool Code::is_outdated(const jit::Cubin& cubin, const cache::Key& key, const jit::Program& program) {
-  if (cubin.compiler == compiler_.version()) return false;
-  if (const std::string layer = store_.layer_of(key, program); !layer.empty()) {
+bool Code::is_outdated(const cache::Store::Found& found, const jit::Program& program) {
+  if (found.cubin.compiler == compiler_.version()) return false;
+  if (const auto& layers = store_.options().layers; found.place < layers.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "NVRTC " + cubin.compiler + " made " + program.name + " for " + program.arch.name() +
-                    ", and it is in the read-only layer " + layer +
+                "NVRTC " + found.cubin.compiler + " made " + program.name + " for " + program.arch.name() +
+                    ", and it is in the read-only layer " + layers[found.place] +
                     ", which comes first; refresh it there, with that as the writable directory (--cache-dir) and "
                     "without JITSOFTMAX_CACHE_LAYERS");
   }
   return true;
 }
 
+std::string Code::how_to_add(const plan::Specialization& specialization, const jit::Program& program) const {
+  if (specialization.origin == Origin::record)
+    return "a tuning record picked it: bring it along with 'jitsoftmax cache export', which takes both";
+  if (deterministic_)
+    return "add it with Engine::warmup of an engine that is deterministic, for " + shape_of(specialization);
+  std::string advice = "add it, where there is an NVRTC, with: echo '" + shape_of(specialization) +
+                       "' | jitsoftmax warmup --shapes - --arch " + program.arch.name() + warmup_options(variant_);
+  const std::vector<std::string>& layers = store_.options().layers;
+  const std::string& directory = store_.options().directory;
+  const std::string target = directory.empty() && !layers.empty() ? layers.front() : directory;
+  if (!target.empty()) advice += " --cache-dir " + base::shell_word(target);
+  return advice;
+}
+
 void Code::not_cached(const plan::Specialization& specialization, const jit::Program& program) const {
-  const Problem problem = plan::problem_of(specialization);
-  const std::string shape =
-      problem.cols > 0 ? plan::describe(problem) : "N" + plan::describe(problem).substr(1);  // any length
   std::string where;
   for (const std::string& layer : store_.options().layers) where += " " + layer;
-  const std::string& directory = store_.options().directory;
-  if (!directory.empty()) where += " " + directory;
-
-  std::string advice;
-  if (specialization.origin == Origin::record) {
-    advice = "a tuning record picked it: bring it along with 'jitsoftmax cache export', which takes both";
-  } else if (deterministic_) {
-    advice = "add it with Engine::warmup of an engine that is deterministic, for " + shape;
-  } else {
-    advice = "add it, where there is an NVRTC, with: echo '" + shape + "' | jitsoftmax warmup --shapes - --arch " +
-             program.arch.name() + warmup_options(variant_);
-    const std::string target =
-        directory.empty() && !store_.options().layers.empty() ? store_.options().layers.front() : directory;
-    if (!target.empty()) advice += " --cache-dir " + base::shell_word(target);
-  }
-  throw Error(ErrorCode::not_cached, "no kernel for " + shape + " on " + program.arch.name() + ": " + program.name +
-                                         " is in no cache directory (" +
+  if (!store_.options().directory.empty()) where += " " + store_.options().directory;
+  throw Error(ErrorCode::not_cached, "no kernel for " + shape_of(specialization) + " on " + program.arch.name() + ": " +
+                                         program.name + " is in no cache directory (" +
                                          (where.empty() ? "none is configured" : "looked in" + where) +
-                                         ") and on_miss is 'fail'; " + advice);
+                                         ") and on_miss is 'fail'; " + how_to_add(specialization, program));
 }
 
 void Code::report(Stats& stats) const noexcept {

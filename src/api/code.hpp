@@ -2,9 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
+#include <string>
 
+#include "base/files.hpp"
+#include "cache/key.hpp"
 #include "cache/store.hpp"
 #include "jit/compiler.hpp"
 #include "plan/specialization.hpp"
@@ -14,7 +18,7 @@ namespace jitsoftmax {
 // Threads: all functions may be called at once.
 class Code {
  public:
-  explicit Code(const Options& options);
+  explicit Code(const Options& options, base::FileSystem& files = base::file_system());
 
   enum class Purpose {
     launch,   // for the device at hand: where this NVRTC does not know it, the nearest target that runs there
@@ -25,12 +29,19 @@ class Code {
   };
   struct Result {
     jit::Cubin cubin;
-    bool compiled = false;  // else found in a cache directory
+    bool compiled = false;  // else found in a cache directory:
+    std::size_t place = 0;  // which of them
   };
 
   // Throws not_cached (OnMiss::fail), io_error (warmup and the entry cannot be stored), invalid_argument
   // (refresh of what a read-only layer has) and what Compiler::compile throws.
   [[nodiscard]] Result get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose);
+
+  // For code that was found and that the driver refuses, for this reason: from the cache directories behind
+  // that one, else compiled, and kept in the entry's place unless it is a layer's. One warning an entry.
+  // Throws as get().
+  [[nodiscard]] Result get_instead(const Result& refused, const plan::Specialization& specialization, const Arch& arch,
+                                   Purpose purpose, const std::string& reason);
 
   [[nodiscard]] const cache::Store& store() const noexcept { return store_; }
   [[nodiscard]] jit::Compiler& compiler() noexcept { return compiler_; }
@@ -39,8 +50,11 @@ class Code {
   void report(Stats& stats) const noexcept;
 
  private:
+  Result hit(cache::Store::Found found);
+  Result compile_and_keep(const cache::Key& key, const jit::Program& program, Purpose purpose);
   jit::Cubin compile(const jit::Program& program, Purpose purpose);
-  bool is_outdated(const jit::Cubin& cubin, const cache::Key& key, const jit::Program& program);
+  bool is_outdated(const cache::Store::Found& found, const jit::Program& program);
+  [[nodiscard]] std::string how_to_add(const plan::Specialization& specialization, const jit::Program& program) const;
   [[noreturn]] void not_cached(const plan::Specialization& specialization, const jit::Program& program) const;
 
   OnMiss on_miss_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/cuda_executable.hpp"
+#include "api/load_or_replace.hpp"
 #include "base/log.hpp"
 #include "plan/launch.hpp"
 #include "tune/timer.hpp"
@@ -30,9 +31,9 @@ DeviceWorkshop::DeviceWorkshop(Code& code, const Problem& problem, const std::ve
 std::string DeviceWorkshop::build(std::size_t candidate) {
   Candidate& c = candidates_[candidate];
   for (const plan::Specialization& member : c.bundle) {
-    jit::Cubin cubin = code_.get(member, arch_, Code::Purpose::tuning).cubin;
-    if (std::string reason = tune::unfit(member, cubin.resources, limits_); !reason.empty()) return reason;
-    c.cubins.push_back(std::move(cubin));
+    Code::Result code = code_.get(member, arch_, Code::Purpose::tuning);
+    if (std::string reason = tune::unfit(member, code.cubin.resources, limits_); !reason.empty()) return reason;
+    c.codes.push_back(std::move(code));
   }
   return {};
 }
@@ -40,7 +41,7 @@ std::string DeviceWorkshop::build(std::size_t candidate) {
 std::string DeviceWorkshop::check(std::size_t candidate) {
   Candidate& c = candidates_[candidate];
   for (std::size_t i = 0; i < c.bundle.size(); ++i) {
-    const Kernel kernel = load_kernel(c.bundle[i], c.cubins[i]);
+    const Kernel kernel = load_kernel(c.bundle[i], std::move(c.codes[i]));
     const tune::Verdict verdict =
         buffers_.verify_sample([&](const Rows& rows) { kernel.launch(rows, nullptr); }, masked_);
     if (verdict.wrong != 0) {
@@ -53,13 +54,14 @@ std::string DeviceWorkshop::check(std::size_t candidate) {
     }
     if (i == c.timed) c.kernel = kernel;
   }
-  c.cubins.clear();
+  c.codes.clear();
   return {};
 }
 
-Kernel DeviceWorkshop::load_kernel(const plan::Specialization& member, const jit::Cubin& cubin) const {
+Kernel DeviceWorkshop::load_kernel(const plan::Specialization& member, Code::Result code) {
   std::vector<cuda::LoadedKernel> kernels;
-  kernels.push_back(load(member, cubin));
+  kernels.push_back(load_or_replace(code_, std::move(code), member, arch_, Code::Purpose::tuning,
+                                    [&](const jit::Cubin& cubin) { return load(member, cubin); }));
   return Kernel(
       std::make_shared<const CudaExecutable>(problem_, masked_, plan::Bundle{member}, std::move(kernels), nullptr));
 }

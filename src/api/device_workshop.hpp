@@ -34,11 +34,11 @@ class DeviceWorkshop final : public tune::Workshop {
   struct Candidate {
     plan::Bundle bundle;  // one kernel for each alignment of rows
     std::size_t timed;    // the one of them that rows in the buffers run
-    std::vector<jit::Cubin> cubins;
+    std::vector<Code::Result> codes;
     Kernel kernel;
   };
 
-  [[nodiscard]] Kernel load_kernel(const plan::Specialization& member, const jit::Cubin& cubin) const;
+  [[nodiscard]] Kernel load_kernel(const plan::Specialization& member, Code::Result code);
 
   Code& code_;
   Problem problem_;

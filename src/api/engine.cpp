@@ -10,6 +10,7 @@
 #include "api/cuda_executable.hpp"
 #include "api/host_executable.hpp"
 #include "api/kernel_table.hpp"
+#include "api/load_or_replace.hpp"
 #include "api/warmup.hpp"
 #include "base/log.hpp"
 #include "cache/key.hpp"
@@ -155,17 +156,23 @@ class Engine::Impl {
     loaded.reserve(bundle.size());
     std::uint64_t tuned = 0;
     for (const plan::Specialization& specialization : bundle) {
-      const Code::Result code = code_.get(specialization, arch, Code::Purpose::launch);
-      const auto start = std::chrono::steady_clock::now();
-      loaded.push_back(load(specialization, code.cubin));
-      const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-      load_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
+      Code::Result code = code_.get(specialization, arch, Code::Purpose::launch);
+      loaded.push_back(load_or_replace(code_, std::move(code), specialization, arch, Code::Purpose::launch,
+                                       [&](const jit::Cubin& cubin) { return timed_load(specialization, cubin); }));
       loaded_.fetch_add(1, std::memory_order_relaxed);
       if (specialization.origin == Origin::record) ++tuned;
     }
     tuned_.fetch_add(tuned, std::memory_order_relaxed);
     return std::make_shared<const CudaExecutable>(problem, options_.masked_rows, std::move(bundle), std::move(loaded),
                                                   context_);
+  }
+
+  cuda::LoadedKernel timed_load(const plan::Specialization& specialization, const jit::Cubin& cubin) {
+    const auto start = std::chrono::steady_clock::now();
+    cuda::LoadedKernel kernel = load(specialization, cubin);
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+    load_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
+    return kernel;
   }
 
   void refuse_to_tune(const Problem& problem, std::int64_t rows) const {

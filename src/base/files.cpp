@@ -33,6 +33,8 @@ class Descriptor {
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
@@ -95,41 +97,55 @@ void write_all(int descriptor, std::span<const char> bytes, std::error_code& err
   }
 }
 
-class PosixFiles final : public FileSystem {
- public:
-  std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
-    error.clear();
-    // O_NONBLOCK: a fifo without a writer would block the open.
-    const Descriptor file(
-        uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
-    if (file.get() < 0) {
-      error = errno == ENXIO ? error_of(EINVAL) : last_error();  // ENXIO: a socket
-      return {};
-    }
-    struct stat status {};
-    if (::fstat(file.get(), &status) != 0) {
+// Nothing but a regular file, without blocking.
+Descriptor open_regular(const std::string& path, FileSystem::Info& info, std::error_code& error) {
+  error.clear();
+  // O_NONBLOCK: a fifo without a writer would block the open.
+  Descriptor file(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
+  struct stat status {};
+  if (file.get() < 0) {
+    error = errno == ENXIO ? error_of(EINVAL) : last_error();  // ENXIO: a socket
+  } else if (::fstat(file.get(), &status) != 0) {
+    error = last_error();
+  } else {
+    info = info_of(status);
+    if (!S_ISREG(status.st_mode)) error = error_of(EINVAL);
+  }
+  return file;
+}
+
+// The next bytes, fewer where the file ends (it may have been truncated meanwhile), none after an error.
+std::vector<char> read_up_to(int descriptor, std::size_t count, std::error_code& error) {
+  std::vector<char> bytes(count);
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = uninterrupted([&] { return ::read(descriptor, bytes.data() + filled, bytes.size() - filled); });
+    if (got < 0) {
       error = last_error();
       return {};
     }
-    info = info_of(status);
-    if (!S_ISREG(status.st_mode)) error = error_of(EINVAL);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+class PosixFiles final : public FileSystem {
+ public:
+  std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
+    const Descriptor file = open_regular(path, info, error);
     if (!error && info.size > limit) error = error_of(EFBIG);
     if (error) return {};
+    return read_up_to(file.get(), static_cast<std::size_t>(info.size), error);
+  }
 
-    std::vector<char> bytes(static_cast<std::size_t>(info.size));
-    std::size_t filled = 0;
-    while (filled < bytes.size()) {
-      const ssize_t count =
-          uninterrupted([&] { return ::read(file.get(), bytes.data() + filled, bytes.size() - filled); });
-      if (count < 0) {
-        error = last_error();
-        return {};
-      }
-      if (count == 0) break;  // it was truncated meanwhile
-      filled += static_cast<std::size_t>(count);
-    }
-    bytes.resize(filled);
-    return bytes;
+  std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                               std::error_code& error) override {
+    const Descriptor file = open_regular(path, info, error);
+    if (error) return {};
+    return read_up_to(file.get(), std::min(count, static_cast<std::size_t>(info.size)), error);
   }
 
   Info directory_info(const std::string& path, std::error_code& error) override {

@@ -2,6 +2,7 @@
 // each of them fail.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,10 @@ class FileSystem {
   // decided on the open file). Refuses symbolic links (ELOOP), directories, fifos and anything
   // else that is not a regular file (EINVAL) without blocking, and files over `limit` (EFBIG).
   virtual std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) = 0;
+
+  // As read(), but no more than its first `count` bytes, however large the file is.
+  virtual std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                                       std::error_code& error) = 0;
 
   // The facts of a directory itself (ELOOP for a symbolic link, ENOTDIR for anything else).
   virtual Info directory_info(const std::string& path, std::error_code& error) = 0;

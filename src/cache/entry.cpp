@@ -13,6 +13,7 @@ namespace jitsoftmax::cache {
 namespace {
 
 constexpr std::string_view magic = "jsmaxjit";
+static_assert(magic.size() == entry_magic_bytes);
 constexpr std::size_t checksum_bytes = 16;
 // Far more than any program has; a bound, since an option costs more memory than file.
 constexpr std::uint64_t max_options = 4096;

@@ -15,6 +15,7 @@
 // "made by another version" can be told apart. An entry holds no path, so it may be moved.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,7 +34,9 @@ inline constexpr std::int64_t max_entry_bytes = std::int64_t{64} << 20;
 // The file's bytes.
 [[nodiscard]] std::vector<char> serialize(const Key& key, const jit::Program& program, const jit::Cubin& cubin);
 
-// Whether it is an entry of this library, of whichever version and however damaged behind its magic.
+// Whether it is an entry of this library, of whichever version and however damaged behind its magic, which
+// is all that is looked at.
+inline constexpr std::size_t entry_magic_bytes = 8;
 [[nodiscard]] bool begins_as_entry(std::span<const char> bytes) noexcept;
 
 // What an entry says about itself.

@@ -16,6 +16,9 @@ constexpr std::string_view magic = "jsmaxpak";
 constexpr std::uint32_t format = 1;
 constexpr std::size_t checksum_bytes = 16;
 
+// Text is ordered by bytes, where char may have a sign.
+std::string_view as_text(std::span<const char> bytes) noexcept { return {bytes.data(), bytes.size()}; }
+
 // Accepted by a load, which knows its program, and so its key; that key is returned.
 std::variant<Key, Rejection> key_of_entry(std::span<const char> bytes) {
   if (bytes.size() > std::size_t{max_entry_bytes}) return Rejection{"is larger than an entry can be"};
@@ -49,7 +52,7 @@ std::optional<Rejection> read_records(FieldReader& in, std::uint64_t count, Pack
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto record = in.field();
     if (in.failed()) return Rejection{"has fewer records than it says"};
-    if (!pack.records.empty() && !std::ranges::lexicographical_compare(pack.records.back(), record))
+    if (!pack.records.empty() && as_text(pack.records.back()) >= as_text(record))
       return Rejection{"has records twice or out of order"};
     pack.records.push_back(record);
   }

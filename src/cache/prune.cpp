@@ -26,18 +26,19 @@ class Pruning {
     for (const Entry& entry : entries) result_.kept_bytes += entry.bytes;
     for (const Entry& entry : entries) {
       if (entry.used >= keep.used_since && result_.kept_bytes <= keep.bytes) break;
-      remove_entry(entry);
+      if (!used_again(entry, keep.used_since)) remove_entry(entry);
     }
     return std::move(result_);
   }
 
  private:
-  // They are read for it: a name proves nothing, and what is not an entry must not count as one.
+  // Their first bytes are read: a name proves nothing, and what is not an entry must not count as one.
   std::vector<Entry> entries_at(const std::vector<std::string>& paths) {
     std::vector<Entry> entries;
     for (const std::string& path : paths) {
-      TrustedFile file = read_trusted(path, max_entry_bytes, files_, trusted_);
-      if (file.verdict.standing == Standing::trusted && begins_as_entry(file.bytes)) {
+      TrustedFile file = read_trusted_start(path, entry_magic_bytes, files_, trusted_);
+      if (file.verdict.standing == Standing::trusted && file.info.size <= max_entry_bytes &&
+          begins_as_entry(file.bytes)) {
         entries.push_back({path, file.info.size, file.info.modified});
       } else if (file.verdict.standing == Standing::failed) {
         result_.faults.push_back({path, std::move(file.verdict.reason)});
@@ -51,6 +52,13 @@ class Pruning {
     const auto info = files_.file_info(path, error);
     if (error || !distrust(info, trusted_).empty() || now - info.modified <= abandoned_seconds) return;
     if (remove(path)) result_.temporaries.push_back(path);
+  }
+
+  // Since it was listed, and recently enough to stay.
+  [[nodiscard]] bool used_again(const Entry& entry, std::int64_t since) const {
+    std::error_code error;
+    const auto info = files_.file_info(entry.path, error);
+    return !error && info.modified > entry.used && info.modified >= since;
   }
 
   void remove_entry(const Entry& entry) {

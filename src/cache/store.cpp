@@ -44,22 +44,29 @@ Store::Store(StoreOptions options, base::FileSystem& files) : options_(std::move
 }
 
 std::optional<jit::Cubin> Store::find(const Key& key, const jit::Program& program) noexcept {
+  std::optional<Found> found = find_from(0, key, program);
+  if (!found) return std::nullopt;
+  return std::move(found->cubin);
+}
+
+std::optional<Store::Found> Store::find_from(std::size_t place, const Key& key, const jit::Program& program) noexcept {
   try {
-    for (const std::string& layer : options_.layers)
-      if (auto cubin = find_in(layer, key, program)) return cubin;
-    if (!options_.directory.empty()) return find_in(options_.directory, key, program);
+    const std::size_t places = options_.layers.size() + (options_.directory.empty() ? 0 : 1);
+    for (; place < places; ++place)
+      if (auto cubin = find_in(directory_at(place), key, program)) return Found{*std::move(cubin), place};
   } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory is a miss like any other
   }
   return std::nullopt;
 }
 
-std::string Store::layer_of(const Key& key, const jit::Program& program) noexcept {
-  try {
-    for (const std::string& layer : options_.layers)
-      if (find_in(layer, key, program)) return layer;
-  } catch (...) {  // NOLINT(bugprone-empty-catch): as find()
-  }
-  return {};
+std::string Store::reject(std::size_t place, const Key& key, std::string_view reason) {
+  std::string path = entry_path(directory_at(place), key);
+  reject(path, reason);
+  return path;
+}
+
+const std::string& Store::directory_at(std::size_t place) const noexcept {
+  return place < options_.layers.size() ? options_.layers[place] : options_.directory;
 }
 
 bool Store::put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
 #include <mutex>
@@ -48,19 +49,28 @@ class Store {
   // makes the time of the file the time of its last use, to the hour.
   [[nodiscard]] std::optional<jit::Cubin> find(const Key& key, const jit::Program& program) noexcept;
 
-  // The read-only layer whose entry find() takes; empty: it takes none of a layer.
-  [[nodiscard]] std::string layer_of(const Key& key, const jit::Program& program) noexcept;
+  struct Found {
+    jit::Cubin cubin;
+    std::size_t place = 0;  // of its directory in their order
+  };
+  // The same from this place on.
+  [[nodiscard]] std::optional<Found> find_from(std::size_t place, const Key& key, const jit::Program& program) noexcept;
+
+  // Counts and reports, as of a damaged entry, that the one of this place cannot be used; `reason`: as a
+  // clause whose subject is the file. Nothing is removed. Returns its path.
+  std::string reject(std::size_t place, const Key& key, std::string_view reason);
 
   // Publishes an entry in the writable directory, or reports once why it cannot. True: it is there.
   // Replaces what was there, and applies the limit, which may take away this very entry. It is not read back: a network
   // file system may not show it yet.
   bool put(const Key& key, const jit::Program& program, const jit::Cubin& cubin) noexcept;
 
-  // Look-ups and writes that met something damaged or untrusted, each counted.
+  // Look-ups and writes that met something damaged, untrusted or refused, each counted.
   [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_.load(std::memory_order_relaxed); }
   [[nodiscard]] const StoreOptions& options() const noexcept { return options_; }
 
  private:
+  [[nodiscard]] const std::string& directory_at(std::size_t place) const noexcept;
   std::optional<jit::Cubin> find_in(const std::string& directory, const Key& key, const jit::Program& program);
   void mark_used(const std::string& path, const base::FileSystem::Info& info);
   bool publish(const Key& key, const jit::Program& program, const jit::Cubin& cubin);

@@ -28,6 +28,16 @@ Verdict verdict_of(const base::FileSystem::Info& info, const std::error_code& er
   return {};
 }
 
+template <class Read>
+TrustedFile judged(const Owners& trusted, Read read) {
+  TrustedFile file;
+  std::error_code error;
+  file.bytes = read(file.info, error);
+  file.verdict = verdict_of(file.info, error, trusted);
+  if (file.verdict.standing != Standing::trusted) file.bytes.clear();
+  return file;
+}
+
 }  // namespace
 
 std::string distrust(const base::FileSystem::Info& info, const Owners& trusted) {
@@ -46,12 +56,16 @@ Verdict directory_verdict(const std::string& path, base::FileSystem& files, cons
 }
 
 TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files, const Owners& trusted) {
-  TrustedFile file;
-  std::error_code error;
-  file.bytes = files.read(path, limit, file.info, error);
-  file.verdict = verdict_of(file.info, error, trusted);
-  if (file.verdict.standing != Standing::trusted) file.bytes.clear();
-  return file;
+  return judged(trusted, [&](base::FileSystem::Info& info, std::error_code& error) {
+    return files.read(path, limit, info, error);
+  });
+}
+
+TrustedFile read_trusted_start(const std::string& path, std::size_t count, base::FileSystem& files,
+                               const Owners& trusted) {
+  return judged(trusted, [&](base::FileSystem::Info& info, std::error_code& error) {
+    return files.read_start(path, count, info, error);
+  });
 }
 
 }  // namespace jitsoftmax::cache

@@ -1,6 +1,7 @@
 // Trust: whether somebody else could have written a file or a directory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,5 +41,8 @@ struct TrustedFile {
 // `limit` is trusted.
 [[nodiscard]] TrustedFile read_trusted(const std::string& path, std::int64_t limit, base::FileSystem& files,
                                        const Owners& trusted = {});
+// No more of it than its first bytes, however large it is.
+[[nodiscard]] TrustedFile read_trusted_start(const std::string& path, std::size_t count, base::FileSystem& files,
+                                             const Owners& trusted = {});
 
 }  // namespace jitsoftmax::cache

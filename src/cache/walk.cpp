@@ -42,6 +42,10 @@ Contents walk(const std::string& directory, base::FileSystem& files, const Owner
       if (base::is_temporary(name)) contents.temporaries.push_back(below(path, name));
     }
   }
+  const std::string records = below(directory, std::string(records_folder));
+  std::vector<Fault> of_records;  // whoever reads records tells them
+  for (const std::string& name : names_in(records, files, trusted, of_records))
+    if (base::is_temporary(name)) contents.temporaries.push_back(below(records, name));
   return contents;
 }
 

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.hpp"
 #include "cache/trust.hpp"
 
 namespace jitsoftmax::cache {
+
+// Where tuning records are, below a cache directory.
+inline constexpr std::string_view records_folder = "records";
 
 struct Fault {
   std::string path;
@@ -17,12 +21,12 @@ struct Fault {
 // Paths, sorted. By name alone: a file that is called as an entry may be anything.
 struct Contents {
   std::vector<std::string> entries;
-  std::vector<std::string> temporaries;  // of writers at work, or killed
+  std::vector<std::string> temporaries;  // of writers at work, or killed; those of tuning records too
   std::vector<Fault> faults;             // the directory or shards that are refused or cannot be listed
 };
 
-// Looks into shards only: tuning records, and what others keep in the directory, are not seen. A
-// directory that is not there is empty.
+// Tuning records, and what others keep in the directory, are not seen. A directory that is not there is
+// empty.
 [[nodiscard]] Contents walk(const std::string& directory, base::FileSystem& files = base::file_system(),
                             const Owners& trusted = {});
 

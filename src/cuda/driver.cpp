@@ -218,17 +218,28 @@ ErrorCode code_of(CUresult result) noexcept {
   }
 }
 
+bool is_about_code(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_INVALID_SOURCE:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_NOT_FOUND:  // it has no kernel of that name
+      return true;
+    default:
+      return false;
+  }
+}
+
 const char* advice_for(CUresult result) noexcept {
+  if (is_about_code(result))
+    return ". The driver may be older than the NVRTC that made the kernel: update it, or let Options::nvrtc name an "
+           "NVRTC of the driver's CUDA version.";
   switch (result) {
     case CUDA_ERROR_INVALID_CONTEXT:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
       return ". Make a live context current on this thread (cudaSetDevice, cuCtxSetCurrent), or use Device::cuda(n).";
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-    case CUDA_ERROR_INVALID_IMAGE:
-    case CUDA_ERROR_INVALID_PTX:
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-      return ". The driver may be older than the NVRTC that made the kernel: update it, or let Options::nvrtc name an "
-             "NVRTC of the driver's CUDA version.";
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_MISALIGNED_ADDRESS:
     case CUDA_ERROR_LAUNCH_FAILED:
@@ -242,7 +253,9 @@ const char* advice_for(CUresult result) noexcept {
 
 void check(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
-  throw Error(code_of(result), std::string(call) + ": " + describe(result) + advice_for(result));
+  const std::string message = std::string(call) + ": " + describe(result) + advice_for(result);
+  if (is_about_code(result)) throw RefusedCode(message);
+  throw Error(code_of(result), message);
 }
 
 }  // namespace jitsoftmax::cuda

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <jitsoftmax/error.hpp>
 #include <span>
 #include <string>
 
@@ -83,7 +84,13 @@ struct Driver {
 // after a fork, and once the process has begun to exit. What it owns is then left to the system.
 [[nodiscard]] const Driver* driver_to_release_with() noexcept;
 
-// Throws driver_error (out_of_memory, no_context where the result says so) with the call, the
+// The driver does not take code: it is damaged, or made for another GPU or by a newer compiler.
+class RefusedCode final : public Error {
+ public:
+  explicit RefusedCode(const std::string& message) : Error(ErrorCode::driver_error, message) {}
+};
+
+// Throws driver_error (out_of_memory, no_context where the result says so; RefusedCode) with the call, the
 // error's name and its description. The text is built only when it throws.
 void check(CUresult result, const char* call);
 

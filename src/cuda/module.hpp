@@ -23,7 +23,8 @@ struct LaunchShape {
 class LoadedKernel {
  public:
   // Loads and, for the current context, forces the code onto the device; allowed while any stream
-  // is being captured. `shape` is that of every launch to come, but for its grid. Throws driver_error.
+  // is being captured. `shape` is that of every launch to come, but for its grid. Throws driver_error
+  // (RefusedCode).
   LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape);
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&& other) noexcept;

@@ -8,13 +8,14 @@
 #include "base/file_lock.hpp"
 #include "base/log.hpp"
 #include "cache/key.hpp"
+#include "cache/walk.hpp"
 
 namespace jitsoftmax::tune {
 namespace {
 
 constexpr std::size_t max_reports = 64;  // of a long-lived process on broken storage
 
-std::string records_below(const std::string& directory) { return directory + "/records"; }
+std::string records_below(const std::string& directory) { return directory + '/' + std::string(cache::records_folder); }
 
 RecordFile ignored(std::string path, std::string reason) {
   RecordFile file;

@@ -2,11 +2,15 @@
 // errors come from the call that caused them, and a capture survives an error.
 #include <jitsoftmax/jitsoftmax.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
+#include "cache/store.hpp"
 #include "cuda/stream.hpp"
 #include "gpu/gpu_case.hpp"
+#include "jit/compiler.hpp"
+#include "plan/choice.hpp"
 #include "temporary_directory.hpp"
 
 using namespace jitsoftmax;
@@ -75,6 +79,60 @@ TEST_CASE("on_miss = fail names the shape and the command that would add it") {
   options.on_miss = OnMiss::compile;
   (void)Engine(options).warmup({{.cols = 4321}}, {cuda::architecture(cuda::current_device())});
   CHECK(code_of([&] { (void)engine.prepare({.cols = 4321}); }) == ErrorCode{});
+}
+
+TEST_CASE("an entry that the driver refuses is compiled afresh and replaced, with one warning; a layer's stays") {
+  const Gpu gpu;
+  const Problem problem{.cols = 777};
+  const Arch arch = cuda::architecture(cuda::current_device());
+  const plan::Bundle bundle = plan::choose(problem, arch);
+  const jit::Program program = jit::program(bundle.front(), arch);
+  const cache::Key key = cache::key_of(program, jit::templates());
+  jit::Compiler compiler(Options::from_environment().nvrtc, {});
+  const jit::Cubin good = compiler.compile(program);
+
+  jit::Cubin no_cubin = good;  // in order by every check but the driver's
+  no_cubin.payload.assign(4096, '\0');
+  std::copy_n(good.payload.begin(), 4, no_cubin.payload.begin());
+  jit::Cubin no_ptx = good;
+  no_ptx.kind = jit::PayloadKind::ptx;
+  const std::string text = "this is no PTX\n";
+  no_ptx.payload.assign(text.c_str(), text.c_str() + text.size() + 1);
+  const Arch other = arch == Arch{8, 0} ? Arch{9, 0} : Arch{8, 0};
+  jit::Cubin foreign = compiler.compile(jit::program(bundle.front(), other));
+  jit::Cubin misnamed = good;
+  misnamed.kernel = "_Z7nothingv";
+
+  for (const jit::Cubin* refused : {&no_cubin, &no_ptx, &foreign, &misnamed}) {
+    for (const bool in_layer : {false, true}) {
+      const TemporaryDirectory directory;
+      const std::string place = directory / (in_layer ? "layer" : "own");
+      REQUIRE(cache::Store({.directory = place}).put(key, program, *refused));
+      std::vector<std::string> warnings;
+      Options options = gpu_options();
+      options.cache_layers = {directory / "layer"};
+      options.cache_dir = directory / "own";
+      options.log = [&](LogLevel level, const std::string& message) {
+        if (level >= LogLevel::warning) warnings.push_back(message);
+      };
+      options.on_miss = OnMiss::fail;
+      CHECK(code_of([&] { (void)Engine(options).prepare(problem); }) == ErrorCode::not_cached);
+      options.on_miss = OnMiss::compile;
+      warnings.clear();
+      for (const std::size_t compiles : {bundle.size(), std::size_t{0}}) {
+        Engine engine(options);
+        GpuCase test(problem, 9);
+        test.fill_random(3);
+        CHECK(test.check(engine.prepare(problem)) == "");
+        CHECK(engine.stats().compiles == compiles);
+      }
+      MESSAGE(warnings.at(0));
+      CHECK(warnings.size() == (in_layer ? 2 : 1));  // one an engine that meets it
+      const auto kept = cache::Store({.directory = place}).find(key, program);
+      REQUIRE(kept);
+      CHECK(kept->payload == (in_layer ? refused->payload : good.payload));
+    }
+  }
 }
 
 TEST_CASE("a launch error is reported by the launch") {

@@ -12,6 +12,7 @@
 #include "cache/store.hpp"
 #include "cache/walk.hpp"
 #include "cache_fixtures.hpp"
+#include "cache_sealed.hpp"
 #include "faulty_files.hpp"
 
 namespace {
@@ -23,6 +24,7 @@ using cache::entry_path;
 using cache::Key;
 using cache::Store;
 using cache::walk;
+using jitsoftmax::testing::resealed;
 namespace fs = std::filesystem;
 
 const jit::Program program = sample_program();
@@ -35,17 +37,6 @@ std::string bytes_of(const std::string& path) {
 
 void overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
-}
-
-// With the checksum that belongs to it.
-std::string resealed(std::string bytes) {
-  const std::size_t end = bytes.size() - 16;
-  const Key sum = cache::digest_of(std::span<const char>(bytes).first(end));
-  for (std::size_t i = 0; i < 8; ++i) {
-    bytes[end + i] = static_cast<char>((sum.high >> (8 * i)) & 0xff);
-    bytes[end + 8 + i] = static_cast<char>((sum.low >> (8 * i)) & 0xff);
-  }
-  return bytes;
 }
 
 struct Filled {
@@ -67,10 +58,12 @@ TEST_CASE("a walk sees entries and temporaries, and nothing else") {
   overwrite(shard + "/" + std::string(29, 'a') + "G.jsc", "precious");
   fs::create_directories(filled.directory + "/records");
   overwrite(filled.directory + "/records/" + std::string(30, 'a') + ".jsc", "precious");
+  const std::string of_a_record = filled.directory + "/records/.tmp-0123456789abcdef";
+  overwrite(of_a_record, "half a record");
   overwrite(filled.directory + "/" + std::string(30, 'a') + ".jsc", "precious");
   const auto contents = walk(filled.directory);
   CHECK(contents.entries == std::vector<std::string>{filled.path});
-  CHECK(contents.temporaries == std::vector<std::string>{temporary});
+  CHECK(contents.temporaries == std::vector<std::string>{temporary, of_a_record});
   CHECK(contents.faults.empty());
 
   const auto nothing = walk(filled.scratch / "missing");

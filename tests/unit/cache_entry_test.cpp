@@ -8,6 +8,7 @@
 
 #include "cache/entry.hpp"
 #include "cache_fixtures.hpp"
+#include "cache_sealed.hpp"
 
 namespace {
 
@@ -18,6 +19,8 @@ using cache::Key;
 using cache::parse;
 using cache::Rejection;
 using cache::serialize;
+using jitsoftmax::testing::resealed;
+using jitsoftmax::testing::store_number;
 
 const jit::Program program = sample_program();
 const Key key = fixtures::key_of(program);
@@ -31,19 +34,6 @@ std::string reason(const std::vector<char>& bytes, const jit::Program& asked = p
   if (rejection == nullptr) return {};
   CHECK_FALSE(rejection->reason.empty());
   return rejection->reason;
-}
-
-void store_number(std::vector<char>& bytes, std::size_t offset, std::uint64_t value, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) bytes[offset + i] = static_cast<char>((value >> (8 * i)) & 0xff);
-}
-
-// What an attacker or a bug would do: the checksum is right, the rest is not.
-std::vector<char> resealed(std::vector<char> bytes) {
-  const std::size_t end = bytes.size() - 16;
-  const Key checksum = cache::digest_of(std::span<const char>(bytes).first(end));
-  store_number(bytes, end, checksum.high, 8);
-  store_number(bytes, end + 8, checksum.low, 8);
-  return bytes;
 }
 
 }  // namespace

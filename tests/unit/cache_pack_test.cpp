@@ -90,6 +90,7 @@ TEST_CASE("what is written is read back, in an order that follows from the conte
   CHECK(pack.records[0].empty());
   CHECK(std::string(pack.records[2].begin(), pack.records[2].end()) == "{\"b\": 2}");
   CHECK(refusal(cache::serialize_pack({}, {})).empty());
+  CHECK(refusal(cache::serialize_pack({}, {"\xc3\xa4", "z"})).empty());  // by bytes, which have no sign
 }
 
 TEST_CASE("a file that is truncated or has one flipped bit anywhere is refused") {

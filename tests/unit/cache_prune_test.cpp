@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <utime.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "base/size.hpp"
+#include "cache/entry.hpp"
 #include "cache/prune.hpp"
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
@@ -218,6 +220,54 @@ TEST_CASE("storage that fails loses nothing, and what another process removed co
   const Pruned pruned = prune(filled.directory, {.bytes = filled.size}, PruneMode::remove, now, raced);
   CHECK(pruned.faults.empty());
   CHECK(pruned.kept == 1);
+}
+
+TEST_CASE("an entry that is used between listing and removing stays, and the next one goes") {
+  const Filled filled;
+  // Whoever lists them is overtaken by a reader of the least recently used one.
+  class UsedMeanwhile final : public RealFiles {
+   public:
+    explicit UsedMeanwhile(std::string path) : path_(std::move(path)) {}
+    std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                                 std::error_code& error) override {
+      auto bytes = RealFiles::read_start(path, count, info, error);
+      if (path == path_) set_time(path_, now);
+      return bytes;
+    }
+
+   private:
+    std::string path_;
+  } files(filled.paths[3]);
+  const Pruned pruned = prune(filled.directory, {.bytes = 3 * filled.size}, PruneMode::remove, now, files);
+  CHECK(filled.left() == "013");
+  CHECK(pruned.removed.size() == 1);
+  CHECK(pruned.kept == 3);
+  // Of what is to go in any case, it goes.
+  set_time(filled.paths[3], now - day);
+  CHECK(prune(filled.directory, nothing, PruneMode::remove, now, files).removed.size() == 3);
+  CHECK(filled.left().empty());
+}
+
+TEST_CASE("of what stays no more than the start is read") {
+  const Filled filled;
+  class Counting final : public RealFiles {
+   public:
+    std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
+      ++whole;
+      return RealFiles::read(path, limit, info, error);
+    }
+    std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                                 std::error_code& error) override {
+      auto bytes = RealFiles::read_start(path, count, info, error);
+      most = std::max(most, bytes.size());
+      return bytes;
+    }
+    int whole = 0;
+    std::size_t most = 0;
+  } files;
+  CHECK(prune(filled.directory, {.bytes = filled.size}, PruneMode::remove, now, files).removed.size() == 3);
+  CHECK(files.whole == 0);
+  CHECK(files.most == cache::entry_magic_bytes);
 }
 
 TEST_CASE("a reader that has an entry open reads all of it") {

@@ -6,9 +6,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 
+#include "cache/check.hpp"
 #include "cache/store.hpp"
 #include "cache_fixtures.hpp"
+#include "cache_sealed.hpp"
 #include "faulty_files.hpp"
 
 namespace {
@@ -18,6 +21,8 @@ using cache::entry_path;
 using cache::Key;
 using cache::resolve_directory;
 using cache::Store;
+using jitsoftmax::testing::resealed;
+using jitsoftmax::testing::store_number;
 namespace fs = std::filesystem;
 
 const jit::Program program = sample_program();
@@ -312,6 +317,89 @@ TEST_CASE("a directory that cannot be written: one warning, memory only") {
             return recorder.messages().size() == 1 ? 0 : 3;
           }) == 0);
   }
+}
+
+TEST_CASE("what a plain user may not read is passed over with one warning, and is not touched") {
+  const Scratch scratch;
+  const std::string layer = filled(scratch / "layer");
+  const std::string own = filled(scratch / "own");
+  const std::string shard = fs::path(entry_path(own, key)).parent_path().string();
+  for (const std::string& path : {scratch.path(), own, shard, entry_path(own, key)})
+    REQUIRE(as_plain_user(path, [] { return 0; }) == 0);  // gives it away, if we are root
+  // Finds nothing in `unreadable`, then something in the other directory. The user owns all but `layer`.
+  const auto passes_over = [&](const std::string& unreadable, std::vector<std::string> layers) {
+    return as_plain_user(own, [&] {
+      Recorder recorder;
+      Store store({.layers = std::move(layers), .directory = own, .log = recorder.log()});
+      if (store.find(key, program).has_value() == (unreadable == own)) return 1;
+      if (recorder.messages().size() != 1 || recorder.messages()[0].find(unreadable) == std::string::npos) return 2;
+      return recorder.messages()[0].find("Permission denied") != std::string::npos ? 0 : 3;
+    });
+  };
+  SUBCASE("a layer of which others are kept out") {
+    if (::geteuid() != 0) {
+      MESSAGE("SKIPPED: only root can make a layer of root");
+      return;
+    }
+    CHECK(passes_over(layer, {layer}) == 0);
+  }
+  SUBCASE("an entry without the right to read it; a new one takes its place") {
+    fs::permissions(entry_path(own, key), fs::perms::none);
+    CHECK(passes_over(own, {}) == 0);
+    CHECK(as_plain_user(own, [&] {
+            Store store({.directory = own});
+            return store.put(key, program, cubin) && store.find(key, program) ? 0 : 1;
+          }) == 0);
+  }
+  SUBCASE("a shard without the right to look into it") {
+    fs::permissions(shard, fs::perms::none);
+    CHECK(passes_over(own, {}) == 0);
+    fs::permissions(shard, fs::perms{0700});
+  }
+}
+
+TEST_CASE("two versions of the library share a directory, and each keeps its entries") {
+  const Scratch scratch;
+  const std::string directory = filled(scratch / "cache");
+  // As another version would have written them: with templates of its own, and with a schema of its own.
+  const jit::TemplateFile changed[] = {{.name = "online.cuh", .text = "// of another version"}};
+  const Key theirs = cache::key_of(program, changed);
+  const std::string of_other_templates = entry_path(directory, theirs);
+  std::vector<char> bytes = cache::serialize(theirs, program, cubin);
+  store_number(bytes, 8 + 4 + 16, cache::digest_of(changed).high);
+  store_number(bytes, 8 + 4 + 16 + 8, cache::digest_of(changed).low);
+  bytes = resealed(std::move(bytes));
+  const std::string of_other_schema = entry_path(directory, {.high = theirs.high, .low = theirs.low + 1});
+  for (const std::string& path : {of_other_templates, of_other_schema}) {
+    fs::create_directories(fs::path(path).parent_path());
+    fs::permissions(fs::path(path).parent_path(), fs::perms{0700});
+    overwrite(path, std::string(bytes.begin(), bytes.end()));
+    store_number(bytes, 8, cache::schema + 1, 4);
+    bytes = resealed(std::move(bytes));
+  }
+  const auto content = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  const std::string before[] = {content(of_other_templates), content(of_other_schema)};
+  CHECK(cache::check(of_other_templates).condition == cache::Condition::other_version);
+  CHECK(cache::check(of_other_schema).condition == cache::Condition::other_version);
+
+  Recorder recorder;
+  Store store({.directory = directory, .log = recorder.log(), .limit = std::int64_t{1} << 20});
+  CHECK(store.find(key, program));
+  CHECK(store.put(key, program, cubin));
+  CHECK(store.put(fixtures::key_of(sample_program(1)), sample_program(1), cubin));
+  CHECK(recorder.messages().empty());
+  CHECK(store.rejected() == 0);
+  CHECK(content(of_other_templates) == before[0]);
+  CHECK(content(of_other_schema) == before[1]);
+
+  // Should the other's entry be where this version looks, it is a miss and not used.
+  Store confused({.directory = directory, .log = recorder.log()});
+  CHECK_FALSE(confused.find(theirs, program));
+  REQUIRE(recorder.messages().size() == 1);
+  CHECK(recorder.messages()[0].find("other templates") != std::string::npos);
 }
 
 TEST_CASE("a moved cache directory still hits") {

@@ -14,6 +14,10 @@ class RealFiles : public FileSystem {
   std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
     return real_.read(path, limit, info, error);
   }
+  std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                               std::error_code& error) override {
+    return real_.read_start(path, count, info, error);
+  }
   Info directory_info(const std::string& path, std::error_code& error) override {
     return real_.directory_info(path, error);
   }
@@ -58,6 +62,11 @@ class FaultyFiles final : public RealFiles {
   std::vector<char> read(const std::string& path, std::int64_t limit, Info& info, std::error_code& error) override {
     if (fails(Operation::read, error)) return {};
     return RealFiles::read(path, limit, info, error);
+  }
+  std::vector<char> read_start(const std::string& path, std::size_t count, Info& info,
+                               std::error_code& error) override {
+    if (fails(Operation::read, error)) return {};
+    return RealFiles::read_start(path, count, info, error);
   }
   Info directory_info(const std::string& path, std::error_code& error) override {
     if (fails(Operation::directory_info, error)) return {};

@@ -121,6 +121,10 @@ TEST_CASE("a record that is damaged anywhere is ignored with one warning, and re
     CHECK(is_ignored(text, text, 0));
   }
   CHECK(is_ignored(std::string(100000, '['), "nested", 0));
+  const std::string depth(500000, '[');  // under the names that are read before the checksum is
+  CHECK(is_ignored(R"({"format": "jitsoftmax tuning record", "schema": 1, "checksum": "", "x": )" + depth +
+                       std::string(depth.size(), ']') + "}",
+                   "nested under a right start", 0));
 
   Records records = place.records();
   REQUIRE(records.add(key, sample()));
