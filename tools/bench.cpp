@@ -16,6 +16,7 @@
 #include "bench_contenders.hpp"
 #include "bench_report.hpp"
 #include "bench_study.hpp"
+#include "clock_meter.hpp"
 #include "commands.hpp"
 #include "cuda/device.hpp"
 #include "exit_code.hpp"
@@ -97,6 +98,7 @@ int run_bench(const BenchRequest& request) {
   }
   jit::Compiler compiler(options.nvrtc, options.log);
   const tune::Instruments instruments(compiler, arch);
+  const ClockMeter clocks(context.device());
 
   BenchReport report = describe_machine(context, compiler);
   std::fputs(header_text(report).c_str(), stdout);
@@ -108,6 +110,7 @@ int run_bench(const BenchRequest& request) {
     if (rows == 0) continue;
     if (every) competing = every_candidate(options, shape.problem, arch);
     report.cases.push_back(bench(context, instruments, shape.problem, rows, competing.list, request.measuring));
+    report.cases.back().clocks = clocks.read();
     competing.describe(report.cases.back());
     std::fputs(case_text(report.cases.back()).c_str(), stdout);
     std::fflush(stdout);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "clock_meter.hpp"
 #include "cuda/device.hpp"
 #include "jit/compiler.hpp"
 #include "kernel_facts.hpp"
@@ -36,9 +37,10 @@ struct Measured {
 struct BenchCase {
   Problem problem;
   std::int64_t rows = 0;
-  std::int64_t inner = 1;  // of a strided problem
-  std::int64_t bytes = 0;  // read once and written once
-  Measured copy;           // the fastest copy
+  std::int64_t inner = 1;        // of a strided problem
+  std::int64_t bytes = 0;        // read once and written once
+  Measured copy;                 // the fastest copy
+  std::optional<Clocks> clocks;  // when the last round was over
   std::vector<Measured> kernels;
 };
 

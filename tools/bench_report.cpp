@@ -96,6 +96,9 @@ ordered_json to_document(const BenchReport& report) {
     ordered_json row{{"rows", result.rows},          {"problem", plan::describe(result.problem)},
                      {"cols", result.problem.cols},  {"bytes", result.bytes},
                      {"copy", to_json(result.copy)}, {"kernels", ordered_json::array()}};
+    if (result.clocks)
+      row["clocks_mhz"] = {{"multiprocessors", result.clocks->multiprocessors_mhz},
+                           {"memory", result.clocks->memory_mhz}};
     for (const Measured& measured : result.kernels) {
       row["kernels"].push_back(to_json(measured));
       if (measured.error.empty()) row["kernels"].back()["share_of_copy"] = share_of_copy(measured, result.copy);

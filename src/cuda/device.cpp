@@ -1,6 +1,8 @@
 #include "cuda/device.hpp"
 
+#include <iomanip>
 #include <jitsoftmax/error.hpp>
+#include <sstream>
 
 #include "cuda/driver.hpp"
 
@@ -56,6 +58,20 @@ int clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_CL
 int memory_clock_mhz(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000; }
 
 int memory_bus_bits(CUdevice device) { return attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH); }
+
+std::string pci_address(CUdevice device) {
+  std::ostringstream text;
+  const auto field = [&](CUdevice_attribute which, int digits) {
+    text << std::hex << std::setfill('0') << std::setw(digits) << attribute(device, which);
+  };
+  field(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 8);
+  text << ':';
+  field(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 2);
+  text << ':';
+  field(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 2);
+  text << ".0";
+  return text.str();
+}
 
 std::string device_name(CUdevice device) {
   char name[256] = {};

@@ -21,6 +21,7 @@ namespace jitsoftmax::cuda {
 [[nodiscard]] int clock_mhz(CUdevice device);          // of the multiprocessors, at most
 [[nodiscard]] int memory_clock_mhz(CUdevice device);   // at most
 [[nodiscard]] int memory_bus_bits(CUdevice device);
+[[nodiscard]] std::string pci_address(CUdevice device);  // "00000000:1b:00.0"
 
 // That this process sees.
 [[nodiscard]] int device_count();
