@@ -35,7 +35,8 @@ typedef enum jitsoftmax_status {
   JITSOFTMAX_CAPTURING = 9,
   JITSOFTMAX_OUT_OF_MEMORY = 10,
   JITSOFTMAX_IO_ERROR = 11,
-  JITSOFTMAX_INTERNAL = 12
+  JITSOFTMAX_INTERNAL = 12,
+  JITSOFTMAX_CANCELLED = 13 /* of the C++ interface only */
 } jitsoftmax_status;
 
 typedef enum jitsoftmax_dtype {

@@ -10,8 +10,9 @@ namespace {
 
 OnMiss parse_on_miss(const std::string& name) {
   if (name == "compile") return OnMiss::compile;
+  if (name == "background") return OnMiss::background;
   if (name == "fail") return OnMiss::fail;
-  throw Error(ErrorCode::invalid_argument, "JITSOFTMAX_ON_MISS is '" + name + "'; known: compile, fail");
+  throw Error(ErrorCode::invalid_argument, "JITSOFTMAX_ON_MISS is '" + name + "'; known: compile, background, fail");
 }
 
 std::optional<std::int64_t> parse_limit(const std::string& text) {

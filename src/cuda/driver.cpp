@@ -85,6 +85,7 @@ Driver resolve(const Resolver& get) {
   get(d.StreamDestroy, "cuStreamDestroy");
   get(d.StreamGetId, "cuStreamGetId");
   get(d.StreamSynchronize, "cuStreamSynchronize");
+  get(d.StreamGetId, "cuStreamGetId");
   get(d.StreamBeginCapture, "cuStreamBeginCapture");
   get(d.StreamEndCapture, "cuStreamEndCapture");
   get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
@@ -94,6 +95,7 @@ Driver resolve(const Resolver& get) {
   get(d.EventCreate, "cuEventCreate");
   get(d.EventDestroy, "cuEventDestroy");
   get(d.EventRecord, "cuEventRecord");
+  get(d.EventQuery, "cuEventQuery");
   get(d.EventSynchronize, "cuEventSynchronize");
   get(d.EventElapsedTime, "cuEventElapsedTime");
   get(d.MemAlloc, "cuMemAlloc");

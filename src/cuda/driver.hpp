@@ -44,6 +44,7 @@ struct Driver {
   CUresult (*StreamDestroy)(CUstream);
   CUresult (*StreamGetId)(CUstream, unsigned long long*);
   CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*StreamGetId)(CUstream, unsigned long long*);
   CUresult (*StreamBeginCapture)(CUstream, CUstreamCaptureMode);
   CUresult (*StreamEndCapture)(CUstream, CUgraph*);
   CUresult (*GraphInstantiateWithFlags)(CUgraphExec*, CUgraph, unsigned long long);
@@ -53,6 +54,7 @@ struct Driver {
   CUresult (*EventCreate)(CUevent*, unsigned);
   CUresult (*EventDestroy)(CUevent);
   CUresult (*EventRecord)(CUevent, CUstream);
+  CUresult (*EventQuery)(CUevent);
   CUresult (*EventSynchronize)(CUevent);
   CUresult (*EventElapsedTime)(float*, CUevent, CUevent);
   CUresult (*MemAlloc)(CUdeviceptr*, size_t);
