@@ -139,7 +139,7 @@ struct JITSOFTMAX_API Options {
 };
 
 // Counters since the engine was made. A snapshot: taken while others work, the fields may be a
-// moment apart.
+// moment apart. Launches of what is ready are not counted: threads would share a counter for it.
 struct Stats {
   std::uint64_t kernels = 0;        // specializations loaded or compiled by this engine
   std::uint64_t tuned_kernels = 0;  // of these, picked by a tuning record in the place of the built-in choice
@@ -147,6 +147,7 @@ struct Stats {
   std::uint64_t compiles = 0;       // of these, compiled
   std::uint64_t compile_failures = 0;
   std::uint64_t rejected_entries = 0;     // damaged or untrusted entries in a cache directory
+  std::vector<std::string> cache_faults;  // why, and what else was reported of the directories; each once
   double compile_seconds = 0;             // summed over threads
   double load_seconds = 0;                // reading, verifying and handing cubins to the driver
   std::uint64_t evictions = 0;            // problems whose kernels were unloaded (Options::max_kernels)

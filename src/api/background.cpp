@@ -26,7 +26,10 @@ struct Background::State {
   std::vector<std::thread> workers;
   std::size_t idle = 0;
 
+  [[nodiscard]] bool is_here() const noexcept { return process == ::getpid(); }
+
   bool accept(const Job& job) {
+    if (!is_here()) return false;
     const std::lock_guard lock(mutex);
     if (stopping.load()) return false;
     if (idle <= jobs.size() && workers.size() < most) {
@@ -63,7 +66,7 @@ Background::~Background() {
   stop();
   // In a forked child the threads are gone, but their handles, the lock and who waits are as they were:
   // none of that may be destroyed.
-  if (state_->process != ::getpid()) static_cast<void>(state_.release());
+  if (!state_->is_here()) static_cast<void>(state_.release());
 }
 
 void Background::submit(Job job) {
@@ -75,7 +78,7 @@ void Background::submit(Job job) {
 }
 
 void Background::stop() noexcept {
-  if (state_->process != ::getpid()) return;
+  if (!state_->is_here()) return;
   std::deque<Job> dropped;
   {
     const std::lock_guard lock(state_->mutex);

@@ -20,7 +20,8 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Jobs begin in the order in which they came. Once it has been stopped they are dropped at once. Any thread.
+  // Jobs begin in the order in which they came. Once it has been stopped, and in a forked child, they are
+  // dropped at once. Any thread.
   void submit(Job job);
 
   // Drops the jobs that wait and returns when those that run have ended. In a forked child, which has no

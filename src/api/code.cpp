@@ -27,8 +27,11 @@ Code::Code(const Options& options)
 Code::Result Code::get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose) {
   const jit::Program program = jit::program(specialization, arch);
   const cache::Key key = cache::key_of(program, jit::templates());
+  const auto start = std::chrono::steady_clock::now();
   if (std::optional<jit::Cubin> cubin = store_.find(key, program)) {
     disk_hits_.fetch_add(1, std::memory_order_relaxed);
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+    read_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
     return {std::move(*cubin), false};
   }
   if (purpose == Purpose::launch && on_miss_ == OnMiss::fail) not_cached(program);
@@ -75,12 +78,14 @@ void Code::not_cached(const jit::Program& program) const {
                   program.arch.name());
 }
 
-void Code::report(Stats& stats) const noexcept {
+void Code::report(Stats& stats) const {
   stats.disk_hits = disk_hits_.load(std::memory_order_relaxed);
   stats.compiles = compiles_.load(std::memory_order_relaxed);
   stats.compile_failures = failures_.load(std::memory_order_relaxed);
   stats.compile_seconds = static_cast<double>(compile_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
+  stats.load_seconds = static_cast<double>(read_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
   stats.rejected_entries = store_.rejected();
+  stats.cache_faults = store_.faults();
 }
 
 }  // namespace jitsoftmax

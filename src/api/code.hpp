@@ -35,7 +35,7 @@ class Code {
   [[nodiscard]] jit::Compiler& compiler() noexcept { return compiler_; }
 
   // Adds the counters that this room keeps.
-  void report(Stats& stats) const noexcept;
+  void report(Stats& stats) const;
 
  private:
   jit::Cubin compile(const jit::Program& program, Purpose purpose);
@@ -48,6 +48,7 @@ class Code {
   std::atomic<std::uint64_t> compiles_{0};
   std::atomic<std::uint64_t> failures_{0};
   std::atomic<std::uint64_t> compile_nanoseconds_{0};
+  std::atomic<std::uint64_t> read_nanoseconds_{0};
 };
 
 }  // namespace jitsoftmax

@@ -131,7 +131,7 @@ class Engine::Impl {
     stats.background_waiting = background_.waiting();
     stats.tuned_kernels = tuned_.load(std::memory_order_relaxed);
     stats.kernels = loaded_.load(std::memory_order_relaxed);
-    stats.load_seconds = static_cast<double>(load_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
+    stats.load_seconds += static_cast<double>(load_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
     return stats;
   }
 
@@ -237,8 +237,8 @@ class Engine::Impl {
   }
 
   [[noreturn]] static void stop_making(const Problem& problem) {
-    throw Error(ErrorCode::cancelled, "the engine was destroyed before the kernel for " + plan::describe(problem) +
-                                          " was made; keep it until the future is ready");
+    throw Error(ErrorCode::cancelled, "the engine was destroyed, or its process forked, before the kernel for " +
+                                          plan::describe(problem) + " was made; keep it until the future is ready");
   }
 
   // One make a problem and device at a time, however many threads ask.

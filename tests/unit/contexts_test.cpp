@@ -246,3 +246,13 @@ TEST_CASE("a forked child gets a clear error, and can end its engines, whatever 
   stand_in::hold_compiles(false);
   kernel.launch(some_rows());
 }
+
+TEST_CASE("what a forked child asks for later it is told it will not get") {
+  Options options = stand_in_options();
+  options.device = Device::host();
+  Engine engine(options);
+  (void)engine.prepare_async({.cols = 5}).get();
+  CHECK(child_says([&] {
+          return code_of([&] { (void)engine.prepare_async({.cols = 5}).get(); }) == ErrorCode::cancelled ? 0 : 1;
+        }) == 0);
+}

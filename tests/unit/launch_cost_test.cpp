@@ -20,13 +20,14 @@ thread_local std::uint64_t locks = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: GCC would take a malloc() seen at one end for a mismatch with the other.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 // The thread sanitizer has this one itself.
 #ifndef __SANITIZE_THREAD__
