@@ -200,7 +200,7 @@ class JITSOFTMAX_API Engine {
 
   // prepare() by one of Options::workers, for a server's start: errors come from the future. For
   // Device::current in the calling thread's current context, which must live until then. An engine that is
-  // destroyed before it begins gives ErrorCode::cancelled.
+  // destroyed before it is done gives ErrorCode::cancelled.
   std::future<Kernel> prepare_async(const Problem& problem);
 
   // Loads or compiles the generic kernel for the types, operation and layout of the problem, whatever its
@@ -212,7 +212,8 @@ class JITSOFTMAX_API Engine {
   //
   // With OnMiss::background, prepare_generic() where needed; the generic kernel, also into a capture; and the
   // exact one as soon as it is there. If it cannot be made, that is reported once and the generic kernel goes
-  // on. An engine that is deterministic, or has a variant, compiles instead: the two kernels round differently.
+  // on. With Device::current the exact one is loaded into the context of the call that asked for it. An engine
+  // that is deterministic, or has a variant, compiles instead: the two kernels round differently.
   void softmax(const Problem& problem, const Rows& rows, Stream stream = nullptr);
 
   // Compiles every specialization that the problems need on the architectures into the cache
