@@ -295,7 +295,7 @@ class Engine::Impl {
     tuned_.fetch_add(tuned, std::memory_order_relaxed);
     auto executable =
         std::make_shared<CudaExecutable>(problem, options_.masked_rows, std::move(bundle), std::move(loaded), context_);
-    if (kernels_.has_limit()) executable->follow_launches();
+    if (kernels_.has_limit() && problem.cols != 0) executable->follow_launches();
     return executable;
   }
 

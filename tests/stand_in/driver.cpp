@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -92,6 +93,8 @@ State& state() {
 }
 
 std::atomic<bool> observed{true};
+std::atomic<bool> launches_held{false};
+std::atomic<int> launches_entered{0};
 thread_local std::vector<CUcontext> current;  // a stack
 thread_local std::uint64_t launched = 0;
 thread_local std::uint64_t context_calls_made = 0;
@@ -374,6 +377,9 @@ CUresult launch_observed(const CUkern_st* kernel, unsigned grid_x, CUstream hand
 CUresult launch(CUfunction function, unsigned grid_x, CUstream stream, void** parameters) {
   ++launched;
   if (!observed.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+  ++launches_entered;
+  while (launches_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  --launches_entered;
   return launch_observed(reinterpret_cast<const CUkern_st*>(function), grid_x, stream, parameters);
 }
 
@@ -638,6 +644,9 @@ int contexts_on(int device) {
   return static_cast<int>(
       std::ranges::count_if(state().contexts, [&](const auto& context) { return context->device == device; }));
 }
+
+void hold_launches(bool on) { launches_held = on; }
+int entered() { return launches_entered; }
 
 void hold(CUstream stream) {
   const std::lock_guard lock(state().mutex);

@@ -52,6 +52,10 @@ void set_current(CUcontext context);
 [[nodiscard]] CUcontext primary_context(int device);  // retained for the rest of the process
 [[nodiscard]] int contexts_on(int device);            // that were ever made there
 
+// While on, observed launches stay in the driver on the host's side; entered(): how many are there.
+void hold_launches(bool on);
+[[nodiscard]] int entered();
+
 // What is launched on a stream from now on runs until finish(). A graph's launches count too.
 void hold(CUstream stream);
 void finish(CUstream stream);

@@ -86,6 +86,27 @@ TEST_CASE("code that runs is unloaded when it has ended") {
   CHECK(stand_in::violations().empty());
 }
 
+TEST_CASE("code that a thread is about to launch stays until it has") {
+  const CurrentDevice device;
+  const int before = stand_in::loaded_libraries();
+  Engine engine(limited(1));
+  use(engine, 0);
+  stand_in::hold_launches(true);
+  std::jthread launching([&] {
+    const CurrentDevice mine;
+    use(engine, 0);
+  });
+  REQUIRE(comes_true([] { return stand_in::entered() == 1; }));
+  for (int i = 1; i < 4; ++i) (void)engine.prepare(problem_of(i));
+  CHECK(engine.stats().evictions == 3);
+  CHECK(stand_in::loaded_libraries() == before + 2);
+  stand_in::hold_launches(false);
+  launching.join();
+  (void)engine.prepare(problem_of(4));
+  CHECK(stand_in::loaded_libraries() == before + 1);
+  CHECK(stand_in::violations().empty());
+}
+
 TEST_CASE("code that a graph has stays, whoever launched it there") {
   const CurrentDevice device;
   Engine engine(limited(1));
@@ -137,6 +158,12 @@ TEST_CASE("with OnMiss::background the generic kernel serves what was evicted, a
     REQUIRE(comes_true([&] { return engine.stats().background_made == static_cast<std::uint64_t>(i) + 1; }));
   }
   CHECK(engine.stats().evictions == 4);
+  for (int i = 60; i < 66; ++i) (void)engine.prepare(problem_of(i));
+  const int loads = stand_in::loads();
+  stand_in::hold_compiles(true);
+  use(engine, 50);  // by the generic kernel that is there
+  CHECK(stand_in::loads() == loads);
+  stand_in::hold_compiles(false);
   (void)stand_in::take_launches();
   use(engine, 0);
   CHECK(is_generic(stand_in::take_launches().at(0)));
