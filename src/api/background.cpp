@@ -69,7 +69,7 @@ Background::~Background() {
   if (!state_->is_here()) static_cast<void>(state_.release());
 }
 
-void Background::submit(Job job) {
+void Background::submit(const Job& job) {
   if (state_->accept(job)) {
     state_->changed.notify_one();
   } else {

@@ -22,7 +22,7 @@ class Background {
 
   // Jobs begin in the order in which they came. Once it has been stopped, and in a forked child, they are
   // dropped at once. Any thread.
-  void submit(Job job);
+  void submit(const Job& job);
 
   // Drops the jobs that wait and returns when those that run have ended. In a forked child, which has no
   // workers, it does nothing.
