@@ -85,7 +85,6 @@ Driver resolve(const Resolver& get) {
   get(d.StreamDestroy, "cuStreamDestroy");
   get(d.StreamGetId, "cuStreamGetId");
   get(d.StreamSynchronize, "cuStreamSynchronize");
-  get(d.StreamGetId, "cuStreamGetId");
   get(d.StreamBeginCapture, "cuStreamBeginCapture");
   get(d.StreamEndCapture, "cuStreamEndCapture");
   get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");

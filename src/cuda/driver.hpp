@@ -44,7 +44,6 @@ struct Driver {
   CUresult (*StreamDestroy)(CUstream);
   CUresult (*StreamGetId)(CUstream, unsigned long long*);
   CUresult (*StreamSynchronize)(CUstream);
-  CUresult (*StreamGetId)(CUstream, unsigned long long*);
   CUresult (*StreamBeginCapture)(CUstream, CUstreamCaptureMode);
   CUresult (*StreamEndCapture)(CUstream, CUgraph*);
   CUresult (*GraphInstantiateWithFlags)(CUgraphExec*, CUgraph, unsigned long long);

@@ -494,7 +494,19 @@ CUresult event_elapsed(float* milliseconds, CUevent, CUevent) {
   return CUDA_SUCCESS;
 }
 
-CUresult mem_alloc(CUdeviceptr*, std::size_t) { return CUDA_ERROR_OUT_OF_MEMORY; }
+// Addresses that nothing reads.
+CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
+  static std::atomic<CUdeviceptr> next{CUdeviceptr{1} << 44};
+  *address = next.fetch_add((bytes + 255) / 256 * 256);
+  return CUDA_SUCCESS;
+}
+CUresult memset_d8_async(CUdeviceptr, unsigned char, std::size_t, CUstream) { return CUDA_SUCCESS; }
+CUresult pointer_get_attribute(void*, CUpointer_attribute, CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; }
+CUresult ctx_get_id(CUcontext context, unsigned long long* id) {
+  if (context == nullptr && !current.empty()) context = current.back();
+  *id = reinterpret_cast<std::uintptr_t>(context);
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
 CUresult mem_free(CUdeviceptr) { return CUDA_SUCCESS; }
 CUresult mem_get_info(std::size_t* free, std::size_t* total) {
   *free = *total = 0;
@@ -503,7 +515,7 @@ CUresult mem_get_info(std::size_t* free, std::size_t* total) {
 CUresult memcpy_htod(CUdeviceptr, const void*, std::size_t) { return CUDA_ERROR_INVALID_VALUE; }
 CUresult memcpy_dtoh(void*, CUdeviceptr, std::size_t) { return CUDA_ERROR_INVALID_VALUE; }
 CUresult memcpy_dtod_async(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) { return CUDA_ERROR_INVALID_VALUE; }
-CUresult memset_d8(CUdeviceptr, unsigned char, std::size_t) { return CUDA_ERROR_INVALID_VALUE; }
+CUresult memset_d8(CUdeviceptr, unsigned char, std::size_t) { return CUDA_SUCCESS; }
 
 struct Entry {
   std::string_view name;
@@ -567,6 +579,9 @@ const std::vector<Entry>& entries() {
       entry("cuMemcpyHtoD", &Driver::MemcpyHtoD, memcpy_htod),
       entry("cuMemcpyDtoH", &Driver::MemcpyDtoH, memcpy_dtoh),
       entry("cuMemcpyDtoDAsync", &Driver::MemcpyDtoDAsync, memcpy_dtod_async),
+      entry("cuMemsetD8Async", &Driver::MemsetD8Async, memset_d8_async),
+      entry("cuPointerGetAttribute", &Driver::PointerGetAttribute, pointer_get_attribute),
+      entry("cuCtxGetId", &Driver::CtxGetId, ctx_get_id),
       entry("cuMemsetD8", &Driver::MemsetD8, memset_d8),
   };
   return all;
