@@ -36,6 +36,7 @@ inline constexpr int signalled = 128;  // plus the number of the signal: 130 for
     case ErrorCode::capturing:
     case ErrorCode::out_of_memory:
     case ErrorCode::internal:
+    case ErrorCode::cancelled:
       break;
   }
   return exit_code::incomplete;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <jitsoftmax/error.hpp>
 #include <jitsoftmax/kernel.hpp>
 #include <jitsoftmax/problem.hpp>
@@ -80,7 +81,9 @@ enum class MaskedRows : std::uint8_t {
 /// What happens when a kernel is in no cache.
 enum class OnMiss : std::uint8_t {
   compile,  ///< the caller waits until the exact kernel is there
-  fail,     ///< ErrorCode::not_cached: for images that must not compile
+  /// softmax() runs the generic kernel, which takes any row length, until the exact one is compiled
+  background,
+  fail,  ///< ErrorCode::not_cached: for images that must not compile
 };
 
 /// How much a message matters.
@@ -141,6 +144,16 @@ struct JITSOFTMAX_API Options {
   /// Users, by id, whose files in these directories are used as if this user or root had written them.
   std::vector<std::uint32_t> trusted_owners;
 
+  /// Of OnMiss::background. A problem is compiled when so many softmax() have asked for it: 1 compiles what is
+  /// asked for once, too.
+  std::int64_t specialize_after = 2;
+  int workers = 0;  ///< compiles in the background at once; 0: a quarter of the cores, 1 to 4
+  /// The most problems whose kernels stay loaded; unset: any number. Beyond it those that were not used for the
+  /// longest are unloaded, when nothing of them is on the device any more, but never what a Kernel holds or what
+  /// was launched into a graph; one that is asked for again is loaded again. Generic kernels do not count. A launch
+  /// then costs more, since an event follows it.
+  std::optional<std::size_t> max_kernels;
+
   std::string nvrtc;  ///< path of libnvrtc; empty: the usual places
   Log log;            ///< none: silent
 
@@ -152,16 +165,21 @@ struct JITSOFTMAX_API Options {
 };
 
 /// Counters since the engine was made. A snapshot: taken while others work, the fields may be a
-/// moment apart.
+/// moment apart. Launches of what is ready are not counted: threads would share a counter for it.
 struct Stats {
-  std::uint64_t kernels = 0;           ///< specializations loaded or compiled by this engine
-  std::uint64_t tuned_kernels = 0;     ///< of these, picked by a tuning record in the place of the built-in choice
-  std::uint64_t disk_hits = 0;         ///< of these, found in a cache directory
-  std::uint64_t compiles = 0;          ///< of these, compiled
-  std::uint64_t compile_failures = 0;  ///< compiles that failed
-  std::uint64_t rejected_entries = 0;  ///< damaged, untrusted or refused by the driver, in a cache directory
-  double compile_seconds = 0;          ///< summed over threads
-  double load_seconds = 0;             ///< reading, verifying and handing cubins to the driver
+  std::uint64_t kernels = 0;              ///< specializations loaded or compiled by this engine
+  std::uint64_t tuned_kernels = 0;        ///< of these, picked by a tuning record in the place of the built-in choice
+  std::uint64_t disk_hits = 0;            ///< of these, found in a cache directory
+  std::uint64_t compiles = 0;             ///< of these, compiled
+  std::uint64_t compile_failures = 0;     ///< compiles that failed
+  std::uint64_t rejected_entries = 0;     ///< damaged, untrusted or refused by the driver, in a cache directory
+  std::vector<std::string> cache_faults;  ///< why, and what else was reported of the directories; each once
+  double compile_seconds = 0;             ///< summed over threads
+  double load_seconds = 0;                ///< reading, verifying and handing cubins to the driver
+  std::uint64_t evictions = 0;            ///< problems whose kernels were unloaded (Options::max_kernels)
+  std::uint64_t background_made = 0;      ///< problems whose exact kernels came in the background
+  std::uint64_t background_failures = 0;  ///< problems that stay with the generic kernel
+  std::uint64_t background_waiting = 0;   ///< of this moment: jobs that have not begun
 };
 
 /// What became of one specialization.
@@ -210,7 +228,7 @@ class JITSOFTMAX_API Engine {
   /// and retains the primary context of device n).
   explicit Engine(Options options = Options::from_environment());
   ~Engine();
-  /// No thread may be using either.
+  /// No thread may be using either. ~Engine waits for compiles that run in the background, and drops those that wait.
   Engine(Engine&&) noexcept;
   /// Likewise.
   Engine& operator=(Engine&&) noexcept;
@@ -221,8 +239,22 @@ class JITSOFTMAX_API Engine {
   /// waits. Throws Error; a failure is not remembered.
   Kernel prepare(const Problem& problem);
 
+  /// prepare() by one of Options::workers, for a server's start: errors come from the future. For
+  /// Device::current in the calling thread's current context, which must live until then. An engine that is
+  /// destroyed before it is done gives ErrorCode::cancelled.
+  std::future<Kernel> prepare_async(const Problem& problem);
+
+  /// Loads or compiles the generic kernel for the types, operation and layout of the problem, whatever its
+  /// columns: with OnMiss::background the first softmax() of their kind would wait for that otherwise.
+  void prepare_generic(const Problem& problem);
+
   /// prepare() where needed, then Kernel::launch(). While `stream` is being captured a kernel that
   /// is not prepared is an error (ErrorCode::capturing) and the capture stays valid.
+  ///
+  /// With OnMiss::background, prepare_generic() where needed; the generic kernel, also into a capture; and the
+  /// exact one as soon as it is there. If it cannot be made, that is reported once and the generic kernel goes
+  /// on. With Device::current the exact one is loaded into the context of the call that asked for it. An engine
+  /// that is deterministic, or has a variant, compiles instead: the two kernels round differently.
   void softmax(const Problem& problem, const Rows& rows, Stream stream = nullptr);
 
   /// Compiles every specialization that the problems need on the architectures into the cache

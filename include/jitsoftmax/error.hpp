@@ -25,6 +25,7 @@ enum class ErrorCode : int {
   out_of_memory = 10,    ///< host or device memory is exhausted
   io_error = 11,         ///< a file that the caller named cannot be read or written
   internal = 12,         ///< a broken invariant: please report
+  cancelled = 13,        ///< Engine::prepare_async: the engine was destroyed, or the process forked, first
 };
 
 /// The one exception that the library throws, besides std::bad_alloc.

@@ -48,7 +48,8 @@ typedef enum jitsoftmax_status {
   JITSOFTMAX_CAPTURING = 9,        /**< The stream is being captured and the kernel is not prepared. */
   JITSOFTMAX_OUT_OF_MEMORY = 10,   /**< Host or device memory is exhausted. */
   JITSOFTMAX_IO_ERROR = 11,        /**< A file or directory that is needed cannot be read or written. */
-  JITSOFTMAX_INTERNAL = 12         /**< A broken invariant: please report. */
+  JITSOFTMAX_INTERNAL = 12,        /**< A broken invariant: please report. */
+  JITSOFTMAX_CANCELLED = 13        /**< Of the C++ interface only. */
 } jitsoftmax_status;
 
 /** Element types. */
@@ -120,7 +121,7 @@ JITSOFTMAX_API void jitsoftmax_options_destroy(jitsoftmax_options* options);
  * | name            | value                                                                                |
  * |-----------------|--------------------------------------------------------------------------------------|
  * | `device`        | `current`, `cuda:N`, `host`                                                          |
- * | `on_miss`       | what to do if a kernel is in no cache: a name in jitsoftmax::OnMiss, as `compile`    |
+ * | `on_miss`       | what to do if a kernel is in no cache: `compile`, `background`, `fail`                |
  * | `masked_rows`   | what a row of -inf only becomes: `nan`, `zero`                                       |
  * | `deterministic` | `true`, `false`: same bits for the same row                                          |
  * | `variant`       | a kernel by its name, as `v3`; empty: the library chooses                            |
@@ -129,6 +130,9 @@ JITSOFTMAX_API void jitsoftmax_options_destroy(jitsoftmax_options* options);
  * | `cache_layers`  | read-only directories, colon-separated                                               |
  * | `cache_limit`   | the most bytes of kernels in the writable directory, as `500000` or `64MB`; `none`   |
  * | `trusted_owners`| other users whose files there are used: names or ids, comma-separated                |
+ * | `specialize_after` | with `on_miss` `background`: compile what was asked for so many times, at least 1        |
+ * | `workers`       | compiles in the background at once; 0: the library chooses                           |
+ * | `max_kernels`   | the most problems whose kernels stay loaded, at least 1; `none`                       |
  * | `nvrtc`         | libnvrtc, or its folder; empty: the usual places                                     |
  */
 JITSOFTMAX_API jitsoftmax_status jitsoftmax_options_set(jitsoftmax_options* options, const char* name,

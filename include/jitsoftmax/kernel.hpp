@@ -2,7 +2,8 @@
 /// Kernel: a handle to the code for one problem, ready to launch. What a hot loop keeps.
 ///
 /// Cheap to copy, immutable, usable from any number of threads at once. It shares ownership of the
-/// loaded code and may outlive the engine that made it.
+/// loaded code and may outlive the engine that made it. As with any code on a GPU, the last owner (a Kernel
+/// or the engine) stays until what was launched has ended, and as long as a graph that captured a launch.
 #pragma once
 
 #include <jitsoftmax/export.h>

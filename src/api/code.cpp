@@ -63,8 +63,9 @@ Code::Code(const Options& options, base::FileSystem& files)
 Code::Result Code::get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose) {
   const jit::Program program = jit::program(specialization, arch);
   const cache::Key key = cache::key_of(program, jit::templates());
+  const auto start = std::chrono::steady_clock::now();
   std::optional<cache::Store::Found> found = store_.find_from(0, key, program);
-  if (found && !(purpose == Purpose::refresh && is_outdated(*found, program))) return hit(*std::move(found));
+  if (found && !(purpose == Purpose::refresh && is_outdated(*found, program))) return hit(*std::move(found), start);
   if (purpose == Purpose::launch && on_miss_ == OnMiss::fail) not_cached(specialization, program);
   return compile_and_keep(key, program, purpose);
 }
@@ -76,7 +77,8 @@ Code::Result Code::get_instead(const Result& refused, const plan::Specialization
   disk_hits_.fetch_sub(1, std::memory_order_relaxed);  // it was a miss
   const std::string refusal = "is refused by the driver: " + reason;
   const std::string path = store_.reject(refused.place, key, refusal);
-  if (auto found = store_.find_from(refused.place + 1, key, program)) return hit(*std::move(found));
+  const auto start = std::chrono::steady_clock::now();
+  if (auto found = store_.find_from(refused.place + 1, key, program)) return hit(*std::move(found), start);
 
   const std::string what = "the cached code of " + program.name + " for " + arch.name() + ", " + path + ", " + refusal;
   if (purpose == Purpose::launch && on_miss_ == OnMiss::fail)
@@ -90,8 +92,10 @@ Code::Result Code::get_instead(const Result& refused, const plan::Specialization
   }
 }
 
-Code::Result Code::hit(cache::Store::Found found) {
+Code::Result Code::hit(cache::Store::Found found, std::chrono::steady_clock::time_point start) {
   disk_hits_.fetch_add(1, std::memory_order_relaxed);
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+  read_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
   return {.cubin = std::move(found.cubin), .place = found.place};
 }
 
@@ -163,12 +167,14 @@ void Code::not_cached(const plan::Specialization& specialization, const jit::Pro
                                          ") and on_miss is 'fail'; " + how_to_add(specialization, program));
 }
 
-void Code::report(Stats& stats) const noexcept {
+void Code::report(Stats& stats) const {
   stats.disk_hits = disk_hits_.load(std::memory_order_relaxed);
   stats.compiles = compiles_.load(std::memory_order_relaxed);
   stats.compile_failures = failures_.load(std::memory_order_relaxed);
   stats.compile_seconds = static_cast<double>(compile_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
+  stats.load_seconds = static_cast<double>(read_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
   stats.rejected_entries = store_.rejected();
+  stats.cache_faults = store_.faults();
 }
 
 }  // namespace jitsoftmax

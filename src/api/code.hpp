@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
@@ -47,10 +48,10 @@ class Code {
   [[nodiscard]] jit::Compiler& compiler() noexcept { return compiler_; }
 
   // Adds the counters that this room keeps.
-  void report(Stats& stats) const noexcept;
+  void report(Stats& stats) const;
 
  private:
-  Result hit(cache::Store::Found found);
+  Result hit(cache::Store::Found found, std::chrono::steady_clock::time_point start);
   Result compile_and_keep(const cache::Key& key, const jit::Program& program, Purpose purpose);
   jit::Cubin compile(const jit::Program& program, Purpose purpose);
   bool is_outdated(const cache::Store::Found& found, const jit::Program& program);
@@ -66,6 +67,7 @@ class Code {
   std::atomic<std::uint64_t> compiles_{0};
   std::atomic<std::uint64_t> failures_{0};
   std::atomic<std::uint64_t> compile_nanoseconds_{0};
+  std::atomic<std::uint64_t> read_nanoseconds_{0};
 };
 
 }  // namespace jitsoftmax

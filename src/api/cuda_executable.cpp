@@ -18,12 +18,20 @@ CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::
       masked_(masked),
       bundle_(std::move(bundle)),
       context_(std::move(context)),
-      kernels_(std::move(kernels)) {
+      kernels_(std::make_shared<const std::vector<cuda::LoadedKernel>>(std::move(kernels))) {
   for (std::size_t i = 0; i < bundle_.size(); ++i) {
-    const std::size_t bytes = plan::workspace_bytes(bundle_[i], kernels_[i].resident_blocks());
+    const std::size_t bytes = plan::workspace_bytes(bundle_[i], (*kernels_)[i].resident_blocks());
     workspaces_.push_back(bytes != 0 ? std::make_unique<cuda::Workspaces>(bytes) : nullptr);
   }
 }
+
+CudaExecutable::CudaExecutable(const CudaExecutable& generic, const Problem& problem)
+    : problem_(problem),
+      masked_(generic.masked_),
+      bundle_(generic.bundle_),
+      context_(generic.context_),
+      kernels_(generic.kernels_),
+      workspaces_(bundle_.size()) {}
 
 void CudaExecutable::launch(const Rows& rows, Stream stream) const {
   const Rows checked = plan::check(problem_, rows);
@@ -31,7 +39,7 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
 
   const cuda::ContextScope scope(context_ ? context_->context() : nullptr);
   const std::size_t chosen = plan::select(bundle_, checked);
-  const cuda::LoadedKernel& kernel = kernels_[chosen];
+  const cuda::LoadedKernel& kernel = (*kernels_)[chosen];
   const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
   void* const workspace = workspaces_[chosen] != nullptr ? workspaces_[chosen]->for_launch(stream) : nullptr;
   kernels::Arguments arguments = plan::arguments(problem_, checked, masked_, grid, workspace);
@@ -43,6 +51,7 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
                 .shared = grid.shared,
                 .cooperative = grid.gang > 1},
                stream, &arguments);
+  if (in_flight_) in_flight_->launched(stream);
 }
 
 std::vector<std::string> CudaExecutable::specializations() const {

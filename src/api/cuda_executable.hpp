@@ -9,6 +9,7 @@
 
 #include "api/executable.hpp"
 #include "cuda/device.hpp"
+#include "cuda/in_flight.hpp"
 #include "cuda/module.hpp"
 #include "cuda/workspaces.hpp"
 #include "plan/choice.hpp"
@@ -24,10 +25,19 @@ class CudaExecutable final : public Executable {
   CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
                  std::vector<cuda::LoadedKernel> kernels, std::shared_ptr<const cuda::PrimaryContext> context);
 
+  // The code of a kernel with Runtime columns, for a problem that differs in its columns only. It takes
+  // no workspace.
+  CudaExecutable(const CudaExecutable& generic, const Problem& problem);
+
+  // Before the first launch: from then on idle() says whether there is one on the device.
+  void follow_launches() { in_flight_ = std::make_unique<cuda::InFlight>(); }
+
   void launch(const Rows& rows, Stream stream) const override;
   [[nodiscard]] std::vector<std::string> specializations() const override;
   [[nodiscard]] std::vector<Origin> origins() const override;
   [[nodiscard]] std::string specialization_for(const Rows& rows) const override;
+  [[nodiscard]] bool idle() const noexcept override { return in_flight_ != nullptr && in_flight_->idle(); }
+  [[nodiscard]] bool stays() const noexcept override { return in_flight_ == nullptr || in_flight_->endless(); }
 
  private:
   Problem problem_;
@@ -35,8 +45,9 @@ class CudaExecutable final : public Executable {
   plan::Bundle bundle_;
   // Released before the context that holds their code.
   std::shared_ptr<const cuda::PrimaryContext> context_;
-  std::vector<cuda::LoadedKernel> kernels_;
-  std::vector<std::unique_ptr<cuda::Workspaces>> workspaces_;  // of each kernel; null where it takes none
+  std::shared_ptr<const std::vector<cuda::LoadedKernel>> kernels_;  // one each; shared by all lengths of a generic one
+  std::vector<std::unique_ptr<cuda::Workspaces>> workspaces_;       // of each kernel; null where it takes none
+  std::unique_ptr<cuda::InFlight> in_flight_;                       // null: not followed
 };
 
 }  // namespace jitsoftmax

@@ -1,6 +1,9 @@
 #include "api/option_text.hpp"
 
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -21,8 +24,9 @@ struct Value {
 
 OnMiss parse_on_miss(const Value& value) {
   if (value.text == "compile") return OnMiss::compile;
+  if (value.text == "background") return OnMiss::background;
   if (value.text == "fail") return OnMiss::fail;
-  refuse(value, "known: compile, fail");
+  refuse(value, "known: compile, background, fail");
 }
 
 MaskedRows parse_masked_rows(const Value& value) {
@@ -53,6 +57,19 @@ std::vector<std::uint32_t> parse_owners(const Value& value) {
   return owners;
 }
 
+std::int64_t parse_count(const Value& value, std::int64_t least) {
+  std::int64_t count = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto [stop, error] = std::from_chars(value.text.data(), end, count);
+  if (error == std::errc{} && stop == end && count >= least && count <= std::numeric_limits<int>::max()) return count;
+  refuse(value, "write a number, at least " + std::to_string(least));
+}
+
+std::optional<std::size_t> parse_max_kernels(const Value& value) {
+  if (value.text == "none") return std::nullopt;
+  return static_cast<std::size_t>(parse_count(value, 1));
+}
+
 struct Setter {
   std::string_view name;
   void (*set)(Options& options, const Value& value);
@@ -70,6 +87,11 @@ constexpr std::array setters{
     Setter{"cache_limit", [](Options& options, const Value& value) { options.cache_limit = parse_limit(value); }},
     Setter{"trusted_owners",
            [](Options& options, const Value& value) { options.trusted_owners = parse_owners(value); }},
+    Setter{"specialize_after",
+           [](Options& options, const Value& value) { options.specialize_after = parse_count(value, 1); }},
+    Setter{"workers",
+           [](Options& options, const Value& value) { options.workers = static_cast<int>(parse_count(value, 0)); }},
+    Setter{"max_kernels", [](Options& options, const Value& value) { options.max_kernels = parse_max_kernels(value); }},
     Setter{"nvrtc", [](Options& options, const Value& value) { options.nvrtc = value.text; }},
 };
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/miss.hpp"
 #include "plan/choice.hpp"
 #include "plan/launch.hpp"
 
@@ -92,8 +93,10 @@ std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Probl
     plan::check(problem);
     if (problem.cols == 0) continue;
     for (const Arch& arch : archs) {
-      for (const plan::Specialization& specialization :
-           plan::choose(problem, arch, engine.variant, engine.deterministic)) {
+      plan::Bundle needed = plan::choose(problem, arch, engine.variant, engine.deterministic);
+      if (serves_generic_first(engine))
+        for (plan::Specialization& generic : plan::generic_bundle(problem, arch)) needed.push_back(std::move(generic));
+      for (const plan::Specialization& specialization : needed) {
         std::string name = plan::name_expression(specialization);
         if (!seen.emplace(name, arch.name()).second) continue;
         WarmupItem item;

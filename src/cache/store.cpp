@@ -199,6 +199,11 @@ void Store::report_once(std::string message) {
   base::report(options_.log, LogLevel::warning, message);  // unlocked: a callback may use the store
 }
 
+std::vector<std::string> Store::faults() const {
+  const std::lock_guard lock(mutex_);
+  return {reported_.begin(), reported_.end()};
+}
+
 std::string resolve_directory(const std::optional<std::string>& option,
                               const std::optional<std::string>& xdg_cache_home,
                               const std::optional<std::string>& home) {

@@ -67,6 +67,8 @@ class Store {
 
   // Look-ups and writes that met something damaged, untrusted or refused, each counted.
   [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_.load(std::memory_order_relaxed); }
+  // What was reported about the directories, each once.
+  [[nodiscard]] std::vector<std::string> faults() const;
   [[nodiscard]] const StoreOptions& options() const noexcept { return options_; }
 
  private:
@@ -86,7 +88,7 @@ class Store {
   base::FileSystem& files_;
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<bool> write_failed_{false};  // a latch: after the first failure nothing more is written
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::set<std::string> reported_;
 };
 

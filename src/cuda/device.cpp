@@ -80,16 +80,21 @@ std::string device_name(CUdevice device) {
 }
 
 CUdevice current_device() {
-  CUcontext context = nullptr;
-  check(driver().CtxGetCurrent(&context), "cuCtxGetCurrent");
-  if (context == nullptr)
+  CUdevice device = 0;
+  const CUresult result = driver().CtxGetDevice(&device);
+  if (result == CUDA_ERROR_INVALID_CONTEXT)
     throw Error(ErrorCode::no_context,
                 "Device::current uses the CUDA context that is current on the calling thread, and there is none. Make "
                 "one current first (cudaSetDevice(n), cuCtxSetCurrent; every new thread starts without one under the "
                 "driver API), or use Device::cuda(n).");
-  CUdevice device = 0;
-  check(driver().CtxGetDevice(&device), "cuCtxGetDevice");
+  check(result, "cuCtxGetDevice");
   return device;
+}
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  check(driver().CtxGetCurrent(&context), "cuCtxGetCurrent");
+  return context;
 }
 
 bool is_capturing(CUstream stream) {
@@ -111,9 +116,7 @@ PrimaryContext::~PrimaryContext() {
 
 ContextScope::ContextScope(CUcontext context) {
   if (context == nullptr) return;
-  CUcontext current = nullptr;
-  check(driver().CtxGetCurrent(&current), "cuCtxGetCurrent");
-  if (current == context) return;
+  if (current_context() == context) return;
   check(driver().CtxPushCurrent(context), "cuCtxPushCurrent");
   pushed_ = true;
 }

@@ -31,6 +31,9 @@ namespace jitsoftmax::cuda {
 // The device of the calling thread's current context; throws no_context.
 [[nodiscard]] CUdevice current_device();
 
+// The calling thread's; null if it has none.
+[[nodiscard]] CUcontext current_context();
+
 // Whether the stream (null: the legacy default stream) is part of a capture, or cannot be used
 // because another stream's capture forbids it.
 [[nodiscard]] bool is_capturing(CUstream stream);

@@ -94,6 +94,7 @@ Driver resolve(const Resolver& get) {
   get(d.EventCreate, "cuEventCreate");
   get(d.EventDestroy, "cuEventDestroy");
   get(d.EventRecord, "cuEventRecord");
+  get(d.EventQuery, "cuEventQuery");
   get(d.EventSynchronize, "cuEventSynchronize");
   get(d.EventElapsedTime, "cuEventElapsedTime");
   get(d.MemAlloc, "cuMemAlloc");

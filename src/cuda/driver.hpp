@@ -54,6 +54,7 @@ struct Driver {
   CUresult (*EventCreate)(CUevent*, unsigned);
   CUresult (*EventDestroy)(CUevent);
   CUresult (*EventRecord)(CUevent, CUstream);
+  CUresult (*EventQuery)(CUevent);
   CUresult (*EventSynchronize)(CUevent);
   CUresult (*EventElapsedTime)(float*, CUevent, CUevent);
   CUresult (*MemAlloc)(CUdeviceptr*, size_t);

@@ -272,6 +272,11 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
   return bundle;
 }
 
+Bundle generic_bundle(Problem problem, const Arch& arch) {
+  problem.cols = 1;
+  return choose(problem, arch, {.name = "generic"});
+}
+
 bool accepts(const Specialization& specialization, const Rows& rows) noexcept {
   const kernels::Config& config = specialization.config;
   if (rows.count > specialization.most_rows) return false;

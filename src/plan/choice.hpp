@@ -21,6 +21,9 @@ using Bundle = std::vector<Specialization>;
 [[nodiscard]] Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant = {},
                             bool deterministic = false);
 
+// For any number of columns (those of `problem` do not count), known at the launch.
+[[nodiscard]] Bundle generic_bundle(Problem problem, const Arch& arch);
+
 // The specialization for aligned rows, where there is anything to gain, and the one for any.
 [[nodiscard]] Bundle bundle_of(const Specialization& specialization, bool deterministic);
 

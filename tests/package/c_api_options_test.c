@@ -29,10 +29,13 @@ static void options_are_set_by_name(void) {
                                         {"cache_dir", ""},          {"cache_layers", "/a:/b"},
                                         {"cache_layers", ""},       {"cache_limit", "64MB"},
                                         {"cache_limit", "none"},    {"trusted_owners", "root,0"},
-                                        {"nvrtc", "/no/nvrtc"}};
-  static const char* const bad[][2] = {{"device", "the abacus"}, {"on_miss", "perhaps"}, {"masked_rows", "one"},
-                                       {"deterministic", "yes"}, {"use_records", ""},    {"cache_limit", "much"},
-                                       {"cache_limit", "-1"},    {"cache_limit", ""}};
+                                        {"on_miss", "background"},  {"specialize_after", "1"},
+                                        {"workers", "0"},           {"max_kernels", "8"},
+                                        {"max_kernels", "none"},    {"nvrtc", "/no/nvrtc"}};
+  static const char* const bad[][2] = {{"device", "the abacus"}, {"on_miss", "perhaps"},    {"masked_rows", "one"},
+                                       {"deterministic", "yes"}, {"use_records", ""},       {"cache_limit", "much"},
+                                       {"cache_limit", "-1"},    {"specialize_after", "0"}, {"workers", "-1"},
+                                       {"max_kernels", "0"},     {"workers", "2x"},         {"cache_limit", ""}};
   jitsoftmax_options* options = NULL;
   size_t i = 0;
   EXPECT(jitsoftmax_options_create(&options) == JITSOFTMAX_OK);

@@ -1,0 +1,75 @@
+#include "cuda/in_flight.hpp"
+
+#include "cuda/driver.hpp"
+
+namespace jitsoftmax::cuda {
+namespace {
+
+// Calls about events count as ones that may wait, which a capture on any thread forbids in its strict mode.
+// Not CaptureRelaxed, which throws.
+class Relaxed {
+ public:
+  explicit Relaxed(const Driver& usable) noexcept : driver_(usable) { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
+  ~Relaxed() { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace
+
+InFlight::~InFlight() {
+  const Driver* usable = driver_to_release_with();
+  if (usable == nullptr) return;
+  for (Slot& slot : slots_)
+    if (slot.event != nullptr) usable->EventDestroy(slot.event);
+}
+
+void InFlight::launched(CUstream stream) noexcept {
+  const Driver* usable = driver_to_release_with();
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  unsigned long long number = 0;
+  if (usable == nullptr || usable->StreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
+      capture != CU_STREAM_CAPTURE_STATUS_NONE || usable->StreamGetId(stream, &number) != CUDA_SUCCESS) {
+    endless_.store(true, std::memory_order_release);
+    return;
+  }
+  CUevent event = event_of(number + 1);
+  if (event == nullptr || usable->EventRecord(event, stream) != CUDA_SUCCESS)
+    endless_.store(true, std::memory_order_release);
+}
+
+CUevent InFlight::event_of(std::uint64_t stream) noexcept {
+  for (const Slot& slot : slots_)
+    if (slot.stream.load(std::memory_order_acquire) == stream) return slot.event;
+  const std::lock_guard lock(adding_);
+  for (Slot& slot : slots_) {
+    const std::uint64_t present = slot.stream.load(std::memory_order_relaxed);
+    if (present == stream) return slot.event;
+    if (present != 0) continue;
+    const Driver* usable = driver_to_release_with();
+    if (usable == nullptr) return nullptr;
+    const Relaxed relaxed(*usable);
+    if (usable->EventCreate(&slot.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
+    slot.stream.store(stream, std::memory_order_release);
+    return slot.event;
+  }
+  return nullptr;
+}
+
+bool InFlight::idle() const noexcept {
+  const Driver* usable = driver_to_release_with();
+  if (endless() || usable == nullptr) return false;
+  const Relaxed relaxed(*usable);
+  for (const Slot& slot : slots_) {
+    if (slot.stream.load(std::memory_order_acquire) == 0) break;
+    // An error says that the context is gone, and with it all that ran there.
+    if (usable->EventQuery(slot.event) == CUDA_ERROR_NOT_READY) return false;
+  }
+  return true;
+}
+
+}  // namespace jitsoftmax::cuda
