@@ -57,7 +57,7 @@ std::optional<Specialization> in_registers(const RowShape& rows, int threads, in
   }
   return specialization(rows.problem, Family::registers,
                         {.threads = threads,
-                         .rows = std::max(1, small_block / threads),
+                         .rows = cluster > 1 ? 1 : std::max(1, small_block / threads),
                          .cluster = cluster,
                          .vector = rows.vector,
                          .elements = static_cast<int>(elements),
@@ -98,14 +98,16 @@ struct ClusterShape {
   int elements;  // of a thread, at most
 };
 
-// A long row in the registers of a cluster: of the first shape that holds it, with no more threads than it takes.
+// A long row in the registers of a cluster: of the first shape that holds it, with no more threads than it takes. One
+// block does where accesses are narrow, and so packets many.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_blocks) {
-  static constexpr ClusterShape of_f32[] = {{2, 128, 24}, {4, 128, 16},  {4, 128, 24},  {8, 128, 16},  {4, 256, 32},
-                                            {8, 256, 32}, {16, 256, 32}, {16, 512, 32}, {16, 1024, 32}};
-  static constexpr ClusterShape of_16_bits[] = {{2, 128, 56},  {4, 128, 32}, {2, 256, 56}, {4, 128, 64},
-                                                {4, 256, 56},  {8, 128, 64}, {8, 256, 56}, {16, 128, 64},
-                                                {16, 256, 64}, {16, 512, 64}};
-  static constexpr ClusterShape of_f64[] = {{2, 256, 16}, {4, 256, 16}, {8, 256, 16}, {16, 256, 16}, {16, 512, 16}};
+  static constexpr ClusterShape of_f32[] = {{1, 128, 24}, {2, 128, 24}, {4, 128, 16},  {4, 128, 24},  {8, 128, 16},
+                                            {4, 256, 32}, {8, 256, 32}, {16, 256, 32}, {16, 512, 32}, {16, 1024, 32}};
+  static constexpr ClusterShape of_16_bits[] = {{1, 128, 56},  {2, 128, 56},  {4, 128, 32}, {2, 256, 56},
+                                                {4, 128, 64},  {4, 256, 56},  {8, 128, 64}, {8, 256, 56},
+                                                {16, 128, 64}, {16, 256, 64}, {16, 512, 64}};
+  static constexpr ClusterShape of_f64[] = {{1, 256, 16}, {2, 256, 16},  {4, 256, 16},
+                                            {8, 256, 16}, {16, 256, 16}, {16, 512, 16}};
   const std::span<const ClusterShape> all = rows.problem.in == DType::f64 ? std::span<const ClusterShape>(of_f64)
                                             : rows.vector == 8            ? std::span<const ClusterShape>(of_16_bits)
                                                                           : std::span<const ClusterShape>(of_f32);

@@ -35,7 +35,7 @@ BenchReport measured(const std::vector<StudyKernel>& kernels) {
   report.device = "NVIDIA H200";
   report.memory_clock_mhz = 3201;
   report.memory_bus_bits = 6144;
-  BenchCase result{.problem = lesson, .rows = 4096, .bytes = 4096 * 4096 * 8, .copy = {}, .kernels = {}};
+  BenchCase result{.problem = lesson, .rows = 4096, .bytes = 4096 * 4096 * 8, .copy = {}, .clocks = {}, .kernels = {}};
   result.copy.cold.rounds = {32e-6};
   double seconds = 40e-6;
   for (const StudyKernel& kernel : kernels) {
