@@ -28,6 +28,9 @@ class Background {
   // workers, it does nothing.
   void stop() noexcept;
 
+  // All of this process. Called when it exits, by itself.
+  static void stop_all() noexcept;
+
   // For a job of several steps, to end early. Any thread.
   [[nodiscard]] bool stopping() const noexcept;
 

@@ -25,7 +25,7 @@ InFlight::~InFlight() {
   const Driver* usable = driver_to_release_with();
   if (usable == nullptr) return;
   for (Slot& slot : slots_)
-    if (slot.event != nullptr) usable->EventDestroy(slot.event);
+    if (slot.event != nullptr && slot.mark->exists()) usable->EventDestroy(slot.event);
 }
 
 void InFlight::launched(CUstream stream) noexcept {
@@ -53,6 +53,11 @@ CUevent InFlight::event_of(std::uint64_t stream) noexcept {
     const Driver* usable = driver_to_release_with();
     if (usable == nullptr) return nullptr;
     const Relaxed relaxed(*usable);
+    try {
+      slot.mark = std::make_unique<const ContextBuffer>(1);
+    } catch (...) {
+      return nullptr;
+    }
     if (usable->EventCreate(&slot.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
     slot.stream.store(stream, std::memory_order_release);
     return slot.event;
@@ -66,8 +71,8 @@ bool InFlight::idle() const noexcept {
   const Relaxed relaxed(*usable);
   for (const Slot& slot : slots_) {
     if (slot.stream.load(std::memory_order_acquire) == 0) break;
-    // An error says that the context is gone, and with it all that ran there.
-    if (usable->EventQuery(slot.event) == CUDA_ERROR_NOT_READY) return false;
+    // Where the context is gone, so is all that ran there, and the event.
+    if (slot.mark->exists() && usable->EventQuery(slot.event) == CUDA_ERROR_NOT_READY) return false;
   }
   return true;
 }

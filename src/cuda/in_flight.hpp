@@ -10,7 +10,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+
+#include "cuda/context_buffer.hpp"
 
 namespace jitsoftmax::cuda {
 
@@ -36,8 +39,9 @@ class InFlight {
   static constexpr std::size_t most_streams = 16;
   // By the driver's number of the stream, which is never given twice, as its handle is.
   struct Slot {
-    std::atomic<std::uint64_t> stream{0};  // its number + 1
-    CUevent event = nullptr;               // set before `stream`
+    std::atomic<std::uint64_t> stream{0};       // its number + 1
+    CUevent event = nullptr;                    // set before `stream`
+    std::unique_ptr<const ContextBuffer> mark;  // likewise: of the event's context, and there as long as that
   };
 
   [[nodiscard]] CUevent event_of(std::uint64_t stream) noexcept;

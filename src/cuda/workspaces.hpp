@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "cuda/context_buffer.hpp"
 
 namespace jitsoftmax::cuda {
 
@@ -19,25 +22,16 @@ namespace jitsoftmax::cuda {
 class Workspaces {
  public:
   explicit Workspaces(std::size_t bytes) noexcept : bytes_(bytes) {}
-  ~Workspaces();
-  Workspaces(const Workspaces&) = delete;
-  Workspaces& operator=(const Workspaces&) = delete;
-
   // For a launch on the stream, in the current context. It was zero before its first launch; what later ones
   // find is what the one before left. The first call of a stream allocates. Throws out_of_memory, driver_error.
   [[nodiscard]] void* for_launch(CUstream stream);
 
  private:
-  struct Owned {
-    CUdeviceptr address;
-    unsigned long long context;  // its number, which no later context gets
-  };
-  [[nodiscard]] Owned allocate(unsigned long long context) const;
-
   std::size_t bytes_;
   std::mutex mutex_;
-  std::map<std::pair<unsigned long long, unsigned long long>, Owned> of_streams_;  // by numbers of context and stream
-  std::vector<Owned> of_captures_;
+  // By numbers of context and stream, which the driver gives once.
+  std::map<std::pair<unsigned long long, unsigned long long>, std::unique_ptr<ContextBuffer>> of_streams_;
+  std::vector<std::unique_ptr<ContextBuffer>> of_captures_;
 };
 
 }  // namespace jitsoftmax::cuda

@@ -77,9 +77,9 @@ TEST_CASE("it names the members of the bundle that serve these rows, on this arc
 
 TEST_CASE("options and the words of a shapes file mean the same") {
   const Explained program;
-  const json words = program.parsed({"100", "f16->f32", "32", "log_softmax", "strided"});
-  const json options = program.parsed({"100", "f16->f32", "32", "--op", "log_softmax", "--strided"});
-  CHECK(words.at("problem") == "100 f16->f32 log_softmax strided");
+  const json words = program.parsed({"100", "f32->f16", "32", "log_softmax", "strided"});
+  const json options = program.parsed({"100", "f32->f16", "32", "--op", "log_softmax", "--strided"});
+  CHECK(words.at("problem") == "100 f32->f16 log_softmax strided");
   CHECK(names_of(words) == names_of(options));
   CHECK(words.at("kernels").size() == 1);  // an element is always aligned
   CHECK(words.at("kernels")[0].at("aligned_rows") == true);

@@ -501,7 +501,12 @@ CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult memset_d8_async(CUdeviceptr, unsigned char, std::size_t, CUstream) { return CUDA_SUCCESS; }
-CUresult pointer_get_attribute(void*, CUpointer_attribute, CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; }
+// No address is given twice, so that it is a number as well.
+CUresult pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (attribute != CU_POINTER_ATTRIBUTE_BUFFER_ID) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<unsigned long long*>(value) = address;
+  return CUDA_SUCCESS;
+}
 CUresult ctx_get_id(CUcontext context, unsigned long long* id) {
   if (context == nullptr && !current.empty()) context = current.back();
   *id = reinterpret_cast<std::uintptr_t>(context);
