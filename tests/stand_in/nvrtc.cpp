@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -78,8 +80,33 @@ nvrtcResult nvrtcAddNameExpression(nvrtcProgram program, const char* expression)
   return NVRTC_SUCCESS;
 }
 
+// As the real one, it has an exit handler since its first use, and must not be in use any more when that runs.
+class Compiling {
+ public:
+  Compiling() {
+    static const bool registered = std::atexit([] {
+                                     exited = true;
+                                     if (under_way != 0) end();
+                                   }) == 0;
+    ++under_way;
+    if (!registered || exited) end();
+  }
+  ~Compiling() { --under_way; }
+  Compiling(const Compiling&) = delete;
+  Compiling& operator=(const Compiling&) = delete;
+
+ private:
+  [[noreturn]] static void end() {
+    std::fputs("NVRTC is in use while it exits\n", stderr);
+    std::_Exit(1);
+  }
+  static inline std::atomic<int> under_way{0};
+  static inline std::atomic<bool> exited{false};
+};
+
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
   if (program->name.empty()) return NVRTC_SUCCESS;  // asks which options there are
+  const Compiling compiling;
   State& s = state();
   std::unique_lock lock(s.mutex);
   s.names.push_back(program->name);
