@@ -93,19 +93,21 @@ int threads_of_one_block(const RowShape& rows) noexcept {
 
 // What a cluster holds.
 struct ClusterShape {
-  int blocks;
-  int threads;   // of a block, at most
-  int elements;  // of a thread, at most
+  int blocks = 1;
+  int threads = warp;  // of a block, at most
+  int elements = 1;    // of a thread, at most
+  int least_threads = warp;
 };
 
 // A long row in the registers of a cluster: of the first shape that holds it, with no more threads than it takes. One
 // block does where accesses are narrow, and so packets many.
 std::optional<Specialization> in_cluster_registers(const RowShape& rows, int most_blocks) {
-  static constexpr ClusterShape of_f32[] = {{1, 128, 24}, {2, 128, 24}, {4, 128, 16},  {4, 128, 24},  {8, 128, 16},
-                                            {4, 256, 32}, {8, 256, 32}, {16, 256, 32}, {16, 512, 32}, {16, 1024, 32}};
-  static constexpr ClusterShape of_16_bits[] = {{1, 128, 56},  {2, 128, 56},  {4, 128, 32}, {2, 256, 56},
-                                                {4, 128, 64},  {4, 256, 56},  {8, 128, 64}, {8, 256, 56},
-                                                {16, 128, 64}, {16, 256, 64}, {16, 512, 64}};
+  static constexpr ClusterShape of_f32[] = {{1, 128, 24},  {1, 256, 24, 256}, {4, 128, 16}, {4, 128, 24},
+                                            {8, 128, 16},  {4, 256, 32},      {8, 256, 32}, {16, 256, 32},
+                                            {16, 512, 32}, {16, 1024, 32}};
+  static constexpr ClusterShape of_16_bits[] = {{1, 128, 56},  {2, 128, 56},      {4, 128, 32}, {2, 256, 56, 256},
+                                                {4, 128, 64},  {4, 256, 56, 256}, {8, 128, 64}, {8, 256, 56, 256},
+                                                {16, 128, 64}, {16, 256, 64},     {16, 512, 64}};
   static constexpr ClusterShape of_f64[] = {{1, 256, 16}, {2, 256, 16},  {4, 256, 16},
                                             {8, 256, 16}, {16, 256, 16}, {16, 512, 16}};
   const std::span<const ClusterShape> all = rows.problem.in == DType::f64 ? std::span<const ClusterShape>(of_f64)
@@ -114,7 +116,7 @@ std::optional<Specialization> in_cluster_registers(const RowShape& rows, int mos
   for (const ClusterShape& shape : all) {
     const std::int64_t each = std::int64_t{shape.blocks} * (shape.elements / rows.vector);
     if (shape.blocks > most_blocks || rows.packets > each * shape.threads) continue;
-    return in_registers(rows, to_warps(divide_up(rows.packets, each)), shape.blocks);
+    return in_registers(rows, std::max(to_warps(divide_up(rows.packets, each)), shape.least_threads), shape.blocks);
   }
   return std::nullopt;
 }
