@@ -272,7 +272,7 @@ typedef struct jitsoftmax_tune_item {
   double p10;                 /**< The 10th percentile. */
   double p90;                 /**< The 90th percentile. */
   int32_t rounds;             /**< That it was last timed for. */
-  int32_t timed;              /**< 1: now, and not in an earlier session. */
+  int32_t timed;              /**< 1: now, and not in an earlier tune. */
   int32_t failed;             /**< 1: to compile or to launch. */
   int32_t winner;             /**< 1: it is used from now on. */
   int32_t built_in;           /**< 1: it is used without a record. */

@@ -41,7 +41,7 @@ struct TuneItem {
   double p10 = 0;              ///< the 10th percentile
   double p90 = 0;              ///< the 90th percentile
   int rounds = 0;              ///< that it was last timed for
-  bool timed = false;          ///< now, and not in an earlier session
+  bool timed = false;          ///< now, and not in an earlier tune
   std::string rejected;        ///< why it cannot be chosen, as a clause; empty: it can
   bool failed = false;         ///< to compile or to launch, now: it is tried again another time
 };
