@@ -117,7 +117,7 @@ class Report(unittest.TestCase):
         self.assertEqual(case["kernels"][0]["share_of_copy"], 0.5)
         self.assertEqual(case["kernels"][1], {"name": "triton", "kernel": "", "error": "once: wrong result"})
         program = json.loads((ROOT / "tools/results/h200_best.json").read_text())["cases"][0]
-        self.assertEqual(set(case), set(program))
+        self.assertEqual(set(case), set(program) - {"clocks_mhz"})
         self.assertLessEqual(set(program["kernels"][0]) - set(case["kernels"][0]), {"worst_error_over_tolerance"})
 
 

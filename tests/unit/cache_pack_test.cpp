@@ -2,7 +2,7 @@
 // else that a file may hold is refused.
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <random>
@@ -36,7 +36,7 @@ Entries entries(int count, std::size_t payload = 100) {
 // Why it is refused; empty: it is not. The bytes are a copy of exactly their size.
 std::string refusal(const std::vector<char>& bytes) {
   const auto exact = std::make_unique<char[]>(bytes.size());
-  std::memcpy(exact.get(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), exact.get());
   const auto read = cache::read_pack({exact.get(), bytes.size()});
   const auto* rejection = std::get_if<Rejection>(&read);
   return rejection == nullptr ? "" : rejection->reason;
