@@ -185,14 +185,18 @@ JITSOFTMAX_API jitsoftmax_status jitsoftmax_kernel_specialization_for(const jits
 
 /** Counters since the engine was made: jitsoftmax::Stats. */
 typedef struct jitsoftmax_stats {
-  uint64_t kernels;          /**< Specializations loaded or compiled by this engine. */
-  uint64_t tuned_kernels;    /**< Of these, picked by a tuning record in the place of the built-in choice. */
-  uint64_t disk_hits;        /**< Of these, found in a cache directory. */
-  uint64_t compiles;         /**< Of these, compiled. */
-  uint64_t compile_failures; /**< Compiles that failed. */
-  uint64_t rejected_entries; /**< Damaged or untrusted entries in a cache directory. */
-  double compile_seconds;    /**< Summed over threads. */
-  double load_seconds;       /**< Reading, verifying and handing cubins to the driver. */
+  uint64_t kernels;             /**< Specializations loaded or compiled by this engine. */
+  uint64_t tuned_kernels;       /**< Of these, picked by a tuning record in the place of the built-in choice. */
+  uint64_t disk_hits;           /**< Of these, found in a cache directory. */
+  uint64_t compiles;            /**< Of these, compiled. */
+  uint64_t compile_failures;    /**< Compiles that failed. */
+  uint64_t rejected_entries;    /**< Damaged, untrusted or refused by the driver, in a cache directory. */
+  double compile_seconds;       /**< Summed over threads. */
+  double load_seconds;          /**< Reading, verifying and handing cubins to the driver. */
+  uint64_t evictions;           /**< Problems whose kernels were unloaded (option `max_kernels`). */
+  uint64_t background_made;     /**< Problems whose exact kernels came in the background. */
+  uint64_t background_failures; /**< Problems that stay with the generic kernel. */
+  uint64_t background_waiting;  /**< Of this moment: problems whose compile has not begun. */
 } jitsoftmax_stats;
 
 /** Fills *stats; `size` is sizeof(jitsoftmax_stats). */

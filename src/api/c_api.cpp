@@ -276,6 +276,10 @@ jitsoftmax_status jitsoftmax_get_stats(const jitsoftmax_engine* engine, jitsoftm
     result.rejected_entries = now.rejected_entries;
     result.compile_seconds = now.compile_seconds;
     result.load_seconds = now.load_seconds;
+    result.evictions = now.evictions;
+    result.background_made = now.background_made;
+    result.background_failures = now.background_failures;
+    result.background_waiting = now.background_waiting;
     write(stats, size, result);
   });
 }

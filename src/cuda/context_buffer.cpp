@@ -33,11 +33,10 @@ ContextBuffer::~ContextBuffer() {
   if (!exists()) return;
   const Driver* usable = driver_to_release_with();
   if (usable == nullptr || usable->CtxPushCurrent(context_) != CUDA_SUCCESS) return;
-  // Not CaptureRelaxed, which throws.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  usable->ThreadExchangeStreamCaptureMode(&mode);
-  usable->MemFree(address_);
-  usable->ThreadExchangeStreamCaptureMode(&mode);
+  {
+    const CaptureRelaxed relaxed(*usable);
+    usable->MemFree(address_);
+  }
   CUcontext popped = nullptr;
   usable->CtxPopCurrent(&popped);
 }

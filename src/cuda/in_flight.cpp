@@ -1,25 +1,9 @@
 #include "cuda/in_flight.hpp"
 
+#include "cuda/capture.hpp"
 #include "cuda/driver.hpp"
 
 namespace jitsoftmax::cuda {
-namespace {
-
-// Calls about events count as ones that may wait, which a capture on any thread forbids in its strict mode.
-// Not CaptureRelaxed, which throws.
-class Relaxed {
- public:
-  explicit Relaxed(const Driver& usable) noexcept : driver_(usable) { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
-  ~Relaxed() { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
-
- private:
-  const Driver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-}  // namespace
 
 InFlight::~InFlight() {
   const Driver* usable = driver_to_release_with();
@@ -52,7 +36,7 @@ CUevent InFlight::event_of(std::uint64_t stream) noexcept {
     if (present != 0) continue;
     const Driver* usable = driver_to_release_with();
     if (usable == nullptr) return nullptr;
-    const Relaxed relaxed(*usable);
+    const CaptureRelaxed relaxed(*usable);
     try {
       slot.mark = std::make_unique<const ContextBuffer>(1);
     } catch (...) {
@@ -68,7 +52,7 @@ CUevent InFlight::event_of(std::uint64_t stream) noexcept {
 bool InFlight::idle() const noexcept {
   const Driver* usable = driver_to_release_with();
   if (endless() || usable == nullptr) return false;
-  const Relaxed relaxed(*usable);
+  const CaptureRelaxed relaxed(*usable);
   for (const Slot& slot : slots_) {
     if (slot.stream.load(std::memory_order_acquire) == 0) break;
     // Where the context is gone, so is all that ran there, and the event.

@@ -71,11 +71,8 @@ LoadedKernel::LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape) : 
 LoadedKernel::~LoadedKernel() {
   const Driver* usable = library_ != nullptr ? driver_to_release_with() : nullptr;
   if (usable == nullptr) return;
-  // Not CaptureRelaxed, which throws. A library that a lost context took along is gone already.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  usable->ThreadExchangeStreamCaptureMode(&mode);
-  usable->LibraryUnload(library_);
-  usable->ThreadExchangeStreamCaptureMode(&mode);
+  const CaptureRelaxed relaxed(*usable);
+  usable->LibraryUnload(library_);  // one that a lost context took along is gone already
 }
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept

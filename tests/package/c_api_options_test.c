@@ -90,7 +90,7 @@ static void structures_may_grow(jitsoftmax_engine* engine) {
   struct {
     jitsoftmax_stats known;
     uint64_t added;
-  } newer = {{0, 0, 0, 0, 0, 0, 0.0, 0.0}, 7};
+  } newer = {{0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0}, 7};
   struct {
     jitsoftmax_warmup_request known;
     uint64_t added;
