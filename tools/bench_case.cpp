@@ -30,8 +30,7 @@ tune::Enqueue enqueue_copy(const tune::Instruments::Copy& copy, const tune::Shap
   };
 }
 
-Measured prepare(const Contender& contender, const tune::RotatedBuffers& buffers, const Problem& problem,
-                 Kernel& kernel) {
+Measured prepare(const Contender& contender, tune::RotatedBuffers& buffers, const Problem& problem, Kernel& kernel) {
   Measured measured;
   measured.name = contender.name;
   try {
@@ -59,7 +58,7 @@ BenchCase bench(const cuda::PrimaryContext& context, const tune::Instruments& in
   if (problem.layout == Layout::strided) result.inner = rows;
   const tune::Shape shape{problem, rows, result.inner};
   result.bytes = shape.bytes();
-  const tune::RotatedBuffers buffers(instruments, shape, options.rotate_bytes);
+  tune::RotatedBuffers buffers(instruments, shape, options.rotate_bytes);
 
   std::vector<tune::Enqueue> enqueues;
   for (const tune::Instruments::Copy& copy : instruments.copies()) {

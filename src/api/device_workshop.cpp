@@ -28,9 +28,17 @@ DeviceWorkshop::DeviceWorkshop(Code& code, const Problem& problem, const std::ve
   }
 }
 
-std::string DeviceWorkshop::build(std::size_t candidate) {
+std::vector<plan::Specialization> DeviceWorkshop::Candidate::members(tune::Part part) const {
+  std::vector<plan::Specialization> result;
+  for (std::size_t i = 0; i < bundle.size(); ++i)
+    if ((i == timed) == (part == tune::Part::timed)) result.push_back(bundle[i]);
+  return result;
+}
+
+std::string DeviceWorkshop::build(std::size_t candidate, tune::Part part) {
   Candidate& c = candidates_[candidate];
-  for (const plan::Specialization& member : c.bundle) {
+  c.codes.clear();
+  for (const plan::Specialization& member : c.members(part)) {
     Code::Result code = code_.get(member, arch_, Code::Purpose::tuning);
     if (std::string reason = tune::unfit(member, code.cubin.resources, limits_); !reason.empty()) return reason;
     c.codes.push_back(std::move(code));
@@ -38,10 +46,11 @@ std::string DeviceWorkshop::build(std::size_t candidate) {
   return {};
 }
 
-std::string DeviceWorkshop::check(std::size_t candidate) {
+std::string DeviceWorkshop::check(std::size_t candidate, tune::Part part) {
   Candidate& c = candidates_[candidate];
-  for (std::size_t i = 0; i < c.bundle.size(); ++i) {
-    const Kernel kernel = load_kernel(c.bundle[i], std::move(c.codes[i]));
+  const std::vector<plan::Specialization> members = c.members(part);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Kernel kernel = load_kernel(members[i], std::move(c.codes[i]));
     const tune::Verdict verdict =
         buffers_.verify_sample([&](const Rows& rows) { kernel.launch(rows, nullptr); }, masked_);
     if (verdict.wrong != 0) {
@@ -49,10 +58,10 @@ std::string DeviceWorkshop::check(std::size_t candidate) {
                            " elements, the worst by " + std::to_string(verdict.ratio) + " times what is allowed";
       base::report(
           log_, LogLevel::warning,
-          "jitsoftmax: " + plan::name_expression(c.bundle[i]) + " " + reason + "; it is not used: please report this");
+          "jitsoftmax: " + plan::name_expression(members[i]) + " " + reason + "; it is not used: please report this");
       return reason;
     }
-    if (i == c.timed) c.kernel = kernel;
+    if (part == tune::Part::timed) c.kernel = kernel;
   }
   c.codes.clear();
   return {};

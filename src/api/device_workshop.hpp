@@ -26,16 +26,19 @@ class DeviceWorkshop final : public tune::Workshop {
                  const Arch& arch, const tune::DeviceLimits& limits, MaskedRows masked, tune::RotatedBuffers buffers,
                  double seconds, Log log);
 
-  std::string build(std::size_t candidate) override;
-  std::string check(std::size_t candidate) override;
+  std::string build(std::size_t candidate, tune::Part part) override;
+  std::string check(std::size_t candidate, tune::Part part) override;
   std::vector<tune::Timing> time(const std::vector<std::size_t>& candidates, int rounds) override;
 
  private:
   struct Candidate {
-    plan::Bundle bundle;  // one kernel for each alignment of rows
-    std::size_t timed;    // the one of them that rows in the buffers run
-    std::vector<Code::Result> codes;
+    plan::Bundle bundle;              // one kernel for each alignment of rows
+    std::size_t timed;                // the one of them that rows in the buffers run
+    std::vector<Code::Result> codes;  // of the part that was built last, in the order of the bundle
     Kernel kernel;
+
+    // Which of the bundle.
+    [[nodiscard]] std::vector<plan::Specialization> members(tune::Part part) const;
   };
 
   [[nodiscard]] Kernel load_kernel(const plan::Specialization& member, Code::Result code);

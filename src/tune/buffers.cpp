@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
+#include <utility>
 
 #include "cuda/driver.hpp"
 
@@ -26,6 +27,17 @@ std::vector<std::int64_t> sample(std::int64_t slices, std::int64_t slice) {
     chosen.push_back(std::uniform_int_distribution<std::int64_t>(0, slices - 1)(random));
   }
   return chosen;
+}
+
+// Slices of so many bytes, one after the other.
+std::vector<std::byte> gather(const cuda::DeviceBuffer& buffer, const std::vector<std::int64_t>& slices,
+                              std::int64_t bytes) {
+  const auto each = static_cast<std::size_t>(bytes);
+  std::vector<std::byte> result(each * slices.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    buffer.download(result.data() + i * each, each, static_cast<std::size_t>(slices[i]) * each);
+  }
+  return result;
 }
 
 }  // namespace
@@ -54,32 +66,27 @@ Rows RotatedBuffers::rows(int set) const noexcept {
   return rows;
 }
 
-Verdict RotatedBuffers::verify_sample(const std::function<void(const Rows&)>& launch, MaskedRows masked) const {
-  const Problem& problem = shape_.problem;
+RotatedBuffers::Sample RotatedBuffers::make_sample(MaskedRows masked) const {
+  const std::int64_t slice = shape_.problem.cols * shape_.inner;
+  std::vector<std::int64_t> slices = sample(shape_.rows / shape_.inner, slice);
+  const std::vector<std::byte> in = gather(sets_[0]->in, slices, slice * size_of(shape_.problem.in));
+  Rows rows;
+  rows.in = in.data();
+  rows.count = static_cast<std::int64_t>(slices.size()) * shape_.inner;
+  rows.inner = shape_.inner;
+  return {std::move(slices), masked, Reference(shape_.problem, rows, masked)};
+}
+
+Verdict RotatedBuffers::verify_sample(const std::function<void(const Rows&)>& launch, MaskedRows masked) {
+  if (!sample_ || sample_->masked != masked) sample_ = make_sample(masked);
   const Rows all = rows(0);
-  const std::int64_t slice = problem.cols * shape_.inner;  // rows that are verified together
-  const std::int64_t slices = shape_.rows / shape_.inner;
-  const auto out_bytes = static_cast<std::size_t>(slices * slice * size_of(problem.out));
-  cuda::check(cuda::driver().MemsetD8(reinterpret_cast<CUdeviceptr>(all.out), 0xff, out_bytes), "cuMemsetD8");
+  const std::int64_t row_bytes = shape_.problem.cols * size_of(shape_.problem.out);
+  cuda::check(cuda::driver().MemsetD8(reinterpret_cast<CUdeviceptr>(all.out), 0xff,
+                                      static_cast<std::size_t>(shape_.rows * row_bytes)),
+              "cuMemsetD8");
   launch(all);
   cuda::check(cuda::driver().CtxSynchronize(), "cuCtxSynchronize");
-
-  const std::vector<std::int64_t> chosen = sample(slices, slice);
-  const auto in_slice = static_cast<std::size_t>(slice * size_of(problem.in));
-  const auto out_slice = static_cast<std::size_t>(slice * size_of(problem.out));
-  std::vector<std::byte> in(in_slice * chosen.size());
-  std::vector<std::byte> out(out_slice * chosen.size());
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const auto at = static_cast<std::size_t>(chosen[i]);
-    sets_[0]->in.download(in.data() + i * in_slice, in_slice, at * in_slice);
-    sets_[0]->out.download(out.data() + i * out_slice, out_slice, at * out_slice);
-  }
-  Rows host;
-  host.in = in.data();
-  host.out = out.data();
-  host.count = static_cast<std::int64_t>(chosen.size()) * shape_.inner;
-  host.inner = shape_.inner;
-  return verify(problem, host, masked);
+  return sample_->reference.compare(gather(sets_[0]->out, sample_->slices, row_bytes * shape_.inner).data());
 }
 
 }  // namespace jitsoftmax::tune

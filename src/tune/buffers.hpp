@@ -7,6 +7,7 @@
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cuda/memory.hpp"
@@ -39,7 +40,7 @@ class RotatedBuffers {
   [[nodiscard]] Rows rows(int set) const noexcept;
 
   // Runs `launch` on the legacy default stream over poisoned output and compares a sample of rows.
-  [[nodiscard]] Verdict verify_sample(const std::function<void(const Rows&)>& launch, MaskedRows masked) const;
+  [[nodiscard]] Verdict verify_sample(const std::function<void(const Rows&)>& launch, MaskedRows masked);
 
  private:
   struct Set {
@@ -48,8 +49,17 @@ class RotatedBuffers {
     cuda::DeviceBuffer out;
   };
 
+  // Rows of the first set, and what is right for them.
+  struct Sample {
+    std::vector<std::int64_t> slices;  // rows that lie between each other, together
+    MaskedRows masked;
+    Reference reference;
+  };
+  [[nodiscard]] Sample make_sample(MaskedRows masked) const;
+
   Shape shape_;
   std::vector<std::unique_ptr<Set>> sets_;
+  std::optional<Sample> sample_;  // made when it is first asked for
 };
 
 }  // namespace jitsoftmax::tune

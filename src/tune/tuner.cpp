@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -36,11 +37,18 @@ Built attempt(std::size_t candidate, Step&& step) {
   }
 }
 
-// The threads that build. They stop, after what they are at, when it is destroyed.
+// Runs a step of a candidate that was built; what is wrong with it becomes a value.
+Built checked(Workshop& workshop, Built built, Part part) {
+  if (built.dropped) return built;
+  return attempt(built.candidate, [&] { return workshop.check(built.candidate, part); });
+}
+
+// The threads that build a part of some candidates. They stop, after what they are at, when it is destroyed.
 class Builders {
  public:
-  Builders(Workshop& workshop, std::size_t count, int jobs) : workshop_(workshop), count_(count) {
-    const std::size_t threads = std::min(count, static_cast<std::size_t>(std::max(jobs, 1)));
+  Builders(Workshop& workshop, std::vector<std::size_t> candidates, Part part, int jobs)
+      : workshop_(workshop), candidates_(std::move(candidates)), part_(part) {
+    const std::size_t threads = std::min(candidates_.size(), static_cast<std::size_t>(std::max(jobs, 1)));
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
   ~Builders() { stop_.store(true); }
@@ -51,7 +59,7 @@ class Builders {
   // are no more.
   std::vector<Built> take() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return failure_ || taken_ == count_ || (first_built_ && !ready_.empty()); });
+    changed_.wait(lock, [&] { return failure_ || taken_ == candidates_.size() || (first_built_ && !ready_.empty()); });
     if (failure_) std::rethrow_exception(failure_);
     std::vector<Built> result = std::exchange(ready_, {});
     taken_ += result.size();
@@ -62,13 +70,13 @@ class Builders {
  private:
   void work() {
     while (!stop_.load()) {
-      const std::size_t candidate = next_.fetch_add(1);
-      if (candidate >= count_) return;
+      const std::size_t next = next_.fetch_add(1);
+      if (next >= candidates_.size()) return;
       try {
-        Built built = attempt(candidate, [&] { return workshop_.build(candidate); });
+        Built built = attempt(candidates_[next], [&] { return workshop_.build(candidates_[next], part_); });
         const std::lock_guard lock(mutex_);
         ready_.push_back(std::move(built));
-        first_built_ = first_built_ || candidate == 0;
+        first_built_ = first_built_ || next == 0;
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
@@ -79,7 +87,8 @@ class Builders {
   }
 
   Workshop& workshop_;
-  const std::size_t count_;
+  const std::vector<std::size_t> candidates_;
+  const Part part_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
@@ -91,6 +100,22 @@ class Builders {
   std::vector<std::jthread> threads_;  // last: joined before the rest goes
 };
 
+// Finalists become whole, or are dropped.
+void complete(Workshop& workshop, Findings& findings, int jobs) {
+  std::vector<std::size_t> finalists;
+  for (const Ranked& ranked : findings.ranking)
+    if (ranked.finalist) finalists.push_back(ranked.candidate);
+  Builders builders(workshop, std::move(finalists), Part::rest, jobs);
+  for (std::vector<Built> batch = builders.take(); !batch.empty(); batch = builders.take()) {
+    for (Built& each : batch) {
+      Built built = checked(workshop, std::move(each), Part::rest);
+      if (!built.dropped) continue;
+      std::erase_if(findings.ranking, [&](const Ranked& ranked) { return ranked.candidate == built.candidate; });
+      findings.dropped.push_back(std::move(*built.dropped));
+    }
+  }
+}
+
 }  // namespace
 
 Findings rank(Workshop& workshop, std::size_t count, const TunerOptions& options) {
@@ -101,10 +126,12 @@ Findings rank(Workshop& workshop, std::size_t count, const TunerOptions& options
   bool begun = false;
   std::size_t done = 0;
   {
-    Builders builders(workshop, count, options.jobs);
+    std::vector<std::size_t> all(count);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    Builders builders(workshop, std::move(all), Part::timed, options.jobs);
     for (std::vector<Built> batch = builders.take(); !batch.empty(); batch = builders.take()) {
-      for (Built& built : batch) {
-        if (!built.dropped) built = attempt(built.candidate, [&] { return workshop.check(built.candidate); });
+      for (Built& each : batch) {
+        Built built = checked(workshop, std::move(each), Part::timed);
         if (built.dropped) {
           result.dropped.push_back(std::move(*built.dropped));
         } else {
@@ -125,8 +152,11 @@ Findings rank(Workshop& workshop, std::size_t count, const TunerOptions& options
   if (!(only_the_anchor && options.anchor_known)) {
     search.add(waiting);
     result.ranking = search.finish();
+    complete(workshop, result, options.jobs);
   }
-  if (result.ranking.empty() && !only_the_anchor && !result.dropped.empty()) {
+  const bool one_may_win =
+      std::any_of(result.ranking.begin(), result.ranking.end(), [](const Ranked& ranked) { return ranked.finalist; });
+  if (!one_may_win && !only_the_anchor && !result.dropped.empty()) {
     const Dropped& first = result.dropped.front();
     throw Error(first.for_good ? ErrorCode::internal : ErrorCode::driver_error,
                 "none of " + std::to_string(count) + " candidates can be used; the first of them: " + first.why);

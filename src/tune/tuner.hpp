@@ -13,19 +13,25 @@
 
 namespace jitsoftmax::tune {
 
+// What a candidate consists of. Only what may win needs the rest.
+enum class Part {
+  timed,  // the kernel that is timed
+  rest,   // what serves the rows that it does not
+};
+
 // What tuning needs done. Candidates are numbers. A function that throws Error means that this candidate
 // failed now and may do better another time.
 class Workshop {
  public:
   virtual ~Workshop() = default;
 
-  // Makes the candidate's code. Returns why it is out for good, as a clause; empty: it is not. Called from
-  // several threads at once.
-  virtual std::string build(std::size_t candidate) = 0;
+  // Makes the code of a part of the candidate. Returns why it is out for good, as a clause; empty: it is not.
+  // Called from several threads at once.
+  virtual std::string build(std::size_t candidate, Part part) = 0;
 
-  // The others are called from the thread that tunes, for candidates that were built.
-  // Runs it once and verifies the result; returns as build() does.
-  virtual std::string check(std::size_t candidate) = 0;
+  // The others are called from the thread that tunes, for what was built.
+  // Runs that part once and verifies the result; returns as build() does.
+  virtual std::string check(std::size_t candidate, Part part) = 0;
   virtual std::vector<Timing> time(const std::vector<std::size_t>& candidates, int rounds) = 0;
 };
 
@@ -33,7 +39,7 @@ struct TunerOptions {
   SearchOptions search = {};
   int jobs = 1;               // builds at once
   bool anchor_known = false;  // candidate 0 has times already: alone it is not timed again
-  // After each candidate that was checked or dropped; returning false stops.
+  // After each candidate whose first part was checked or that was dropped before; returning false stops.
   std::function<bool(std::size_t candidate, std::size_t done)> progress = {};
 };
 
@@ -50,7 +56,7 @@ struct Findings {
 };
 
 // Candidates 0 to count - 1; the first is the anchor of the search, unless it fails. One that fails is
-// dropped and does not stop the others. Throws Error if all of them fail, and for what concerns
+// dropped and does not stop the others. Throws Error if none that could win is left, and for what concerns
 // them all alike: no compiler, no context.
 [[nodiscard]] Findings rank(Workshop& workshop, std::size_t count, const TunerOptions& options);
 

@@ -125,78 +125,40 @@ void reference_row(std::vector<double>& row, const Problem& problem, float scale
   for (double& x : row) x = is_log ? (x - maximum) - log_divisor : std::exp(x - maximum) / divisor;
 }
 
-class Check {
- public:
-  Check(const Problem& problem, const Rows& rows, MaskedRows masked, const std::function<bool()>& stop)
-      : problem_(problem),
-        rows_(rows),
-        masked_(masked),
-        stop_(stop),
-        in_(static_cast<const std::byte*>(rows.in)),
-        out_(static_cast<const std::byte*>(rows.out)) {}
+// Rows of host memory, and where their elements are.
+struct Placement {
+  std::int64_t cols;
+  std::int64_t inner;
 
-  // Rows first to last - 1. `row` has room for one.
-  void check(std::int64_t first, std::int64_t last, std::vector<double>& row, Verdict& verdict) const {
-    for (std::int64_t r = first; r < last && !(stop_ && stop_()); ++r) {
-      const std::int64_t start = r / rows_.inner * problem_.cols * rows_.inner + r % rows_.inner;
-      for (std::int64_t j = 0; j < problem_.cols; ++j) {
-        row[static_cast<std::size_t>(j)] = load(in_, start + j * rows_.inner, problem_.in);
-      }
-      reference_row(row, problem_, rows_.scale, masked_);
-      for (std::int64_t j = 0; j < problem_.cols; ++j) {
-        compare(start + j * rows_.inner, row[static_cast<std::size_t>(j)], verdict);
-      }
-    }
+  [[nodiscard]] std::int64_t at(std::int64_t row, std::int64_t col) const noexcept {
+    return row / inner * cols * inner + row % inner + col * inner;
   }
-
- private:
-  void compare(std::int64_t index, double expected, Verdict& verdict) const {
-    const double got = load(out_, index, problem_.out);
-    const double ratio = error_ratio(got, expected, problem_);
-    ++verdict.elements;
-    if (ratio > 1) ++verdict.wrong;
-    if (ratio > verdict.ratio || verdict.elements == 1 || (ratio == verdict.ratio && index < verdict.index)) {
-      verdict.ratio = ratio;
-      verdict.index = index;
-      verdict.got = got;
-      verdict.expected = expected;
-    }
-  }
-
-  const Problem& problem_;
-  const Rows& rows_;
-  MaskedRows masked_;
-  const std::function<bool()>& stop_;
-  const std::byte* in_;
-  const std::byte* out_;
 };
 
-}  // namespace
-
-Verdict verify(const Problem& problem, const Rows& rows, MaskedRows masked, int threads,
-               const std::function<bool()>& stop) {
-  if (rows.count == 0 || problem.cols == 0) return {};
-  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::int64_t wanted = threads > 0 ? threads : cores;
-  const std::int64_t parts = std::min(wanted, rows.count);
-
-  std::vector<Verdict> verdicts(static_cast<std::size_t>(parts));
-  // Allocated here, where running out of memory can be reported.
-  std::vector<std::vector<double>> buffers(verdicts.size(),
-                                           std::vector<double>(static_cast<std::size_t>(problem.cols)));
-  {
-    const Check check(problem, rows, masked, stop);
-    std::vector<std::jthread> workers;
-    for (std::int64_t p = 0; p < parts; ++p) {
-      const std::int64_t first = rows.count / parts * p + std::min(p, rows.count % parts);
-      const std::int64_t last = first + rows.count / parts + (p < rows.count % parts ? 1 : 0);
-      const auto at = static_cast<std::size_t>(p);
-      workers.emplace_back([&check, first, last, &row = buffers[at], &verdict = verdicts[at]] {
-        check.check(first, last, row, verdict);
-      });
-    }
+// Reads a row and makes the reference of it.
+void reference_of(std::vector<double>& row, std::int64_t r, const Problem& problem, const Rows& rows,
+                  MaskedRows masked) {
+  const Placement placement{problem.cols, rows.inner};
+  for (std::int64_t j = 0; j < problem.cols; ++j) {
+    row[static_cast<std::size_t>(j)] = load(static_cast<const std::byte*>(rows.in), placement.at(r, j), problem.in);
   }
+  reference_row(row, problem, rows.scale, masked);
+}
 
+void compare(const void* out, std::int64_t index, double expected, const Problem& problem, Verdict& verdict) {
+  const double got = load(static_cast<const std::byte*>(out), index, problem.out);
+  const double ratio = error_ratio(got, expected, problem);
+  ++verdict.elements;
+  if (ratio > 1) ++verdict.wrong;
+  if (ratio > verdict.ratio || verdict.elements == 1 || (ratio == verdict.ratio && index < verdict.index)) {
+    verdict.ratio = ratio;
+    verdict.index = index;
+    verdict.got = got;
+    verdict.expected = expected;
+  }
+}
+
+Verdict together(const std::vector<Verdict>& verdicts) {
   Verdict total = verdicts.front();
   for (std::size_t p = 1; p < verdicts.size(); ++p) {
     const Verdict& part = verdicts[p];
@@ -208,6 +170,78 @@ Verdict verify(const Problem& problem, const Rows& rows, MaskedRows masked, int 
     total.wrong = wrong;
   }
   return total;
+}
+
+// How many threads share so many items. 0 of them: as many as there are cores.
+std::size_t parts_of(std::int64_t count, int threads) {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<std::size_t>(std::min(threads > 0 ? threads : cores, count));
+}
+
+// work(part, first, last) in a thread each.
+template <class Work>
+void in_parts(std::int64_t count, std::size_t parts, const Work& work) {
+  const auto n = static_cast<std::int64_t>(parts);
+  std::vector<std::jthread> workers;
+  for (std::int64_t p = 0; p < n; ++p) {
+    const std::int64_t first = count / n * p + std::min(p, count % n);
+    const std::int64_t last = first + count / n + (p < count % n ? 1 : 0);
+    workers.emplace_back([&work, p, first, last] { work(static_cast<std::size_t>(p), first, last); });
+  }
+}
+
+// A row for each part. Allocated here, where running out of memory can be reported.
+std::vector<std::vector<double>> row_buffers(std::size_t parts, std::int64_t cols) {
+  return {parts, std::vector<double>(static_cast<std::size_t>(cols))};
+}
+
+}  // namespace
+
+Verdict verify(const Problem& problem, const Rows& rows, MaskedRows masked, int threads,
+               const std::function<bool()>& stop) {
+  if (rows.count == 0 || problem.cols == 0) return {};
+  std::vector<Verdict> verdicts(parts_of(rows.count, threads));
+  std::vector<std::vector<double>> buffers = row_buffers(verdicts.size(), problem.cols);
+  const Placement placement{problem.cols, rows.inner};
+  in_parts(rows.count, verdicts.size(), [&](std::size_t part, std::int64_t first, std::int64_t last) {
+    std::vector<double>& row = buffers[part];
+    for (std::int64_t r = first; r < last && !(stop && stop()); ++r) {
+      reference_of(row, r, problem, rows, masked);
+      for (std::int64_t j = 0; j < problem.cols; ++j) {
+        compare(rows.out, placement.at(r, j), row[static_cast<std::size_t>(j)], problem, verdicts[part]);
+      }
+    }
+  });
+  return together(verdicts);
+}
+
+Reference::Reference(const Problem& problem, const Rows& rows, MaskedRows masked, int threads)
+    : problem_(problem), expected_(static_cast<std::size_t>(rows.count * problem.cols)) {
+  if (expected_.empty()) return;
+  const std::size_t parts = parts_of(rows.count, threads);
+  std::vector<std::vector<double>> buffers = row_buffers(parts, problem.cols);
+  const Placement placement{problem.cols, rows.inner};
+  in_parts(rows.count, parts, [&](std::size_t part, std::int64_t first, std::int64_t last) {
+    std::vector<double>& row = buffers[part];
+    for (std::int64_t r = first; r < last; ++r) {
+      reference_of(row, r, problem, rows, masked);
+      for (std::int64_t j = 0; j < problem.cols; ++j) {
+        expected_[static_cast<std::size_t>(placement.at(r, j))] = row[static_cast<std::size_t>(j)];
+      }
+    }
+  });
+}
+
+Verdict Reference::compare(const void* out, int threads) const {
+  if (expected_.empty()) return {};
+  const auto elements = static_cast<std::int64_t>(expected_.size());
+  std::vector<Verdict> verdicts(parts_of(elements, threads));
+  in_parts(elements, verdicts.size(), [&](std::size_t part, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      tune::compare(out, i, expected_[static_cast<std::size_t>(i)], problem_, verdicts[part]);
+    }
+  });
+  return together(verdicts);
 }
 
 }  // namespace jitsoftmax::tune

@@ -15,6 +15,7 @@
 #include <functional>
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
+#include <vector>
 
 namespace jitsoftmax::tune {
 
@@ -34,5 +35,19 @@ struct Verdict {
 // every row and from these threads, says so, the rest is left out.
 [[nodiscard]] Verdict verify(const Problem& problem, const Rows& rows, MaskedRows masked, int threads = 0,
                              const std::function<bool()>& stop = {});
+
+// The same for several results of one input: the reference is computed once. It takes 8 bytes an element.
+class Reference {
+ public:
+  // `rows`: packed rows of host memory, of which `out` is not looked at; they are not kept.
+  Reference(const Problem& problem, const Rows& rows, MaskedRows masked, int threads = 0);
+
+  // `out`: packed rows of host memory.
+  [[nodiscard]] Verdict compare(const void* out, int threads = 0) const;
+
+ private:
+  Problem problem_;
+  std::vector<double> expected_;  // in the order of memory
+};
 
 }  // namespace jitsoftmax::tune

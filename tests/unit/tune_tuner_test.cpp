@@ -32,13 +32,21 @@ struct Fake : Workshop {
   std::vector<int> timed;
   std::vector<std::atomic<int>> built;
   std::set<std::size_t> checked;
+  std::set<std::size_t> rest_uncompilable;
+  std::set<std::size_t> rest_wrong;
+  std::set<std::size_t> completed;  // whose rest was checked
   std::atomic<int> building{0};
   std::atomic<int> most_building{0};
   std::thread::id tuning = std::this_thread::get_id();
   std::vector<std::size_t> first_timed;  // together
   bool overlapped = false;               // something was timed while something was built
 
-  std::string build(std::size_t candidate) override {
+  std::string build(std::size_t candidate, Part part) override {
+    if (part == Part::rest) {
+      CHECK(checked.count(candidate) == 1);
+      if (rest_uncompilable.count(candidate) != 0) throw Error(ErrorCode::compile_failed, "refused");
+      return "";
+    }
     const int now = ++building;
     for (int most = most_building; now > most && !most_building.compare_exchange_weak(most, now);) {
     }
@@ -49,8 +57,12 @@ struct Fake : Workshop {
     if (uncompilable.count(candidate) != 0) throw Error(ErrorCode::compile_failed, "refused");
     return spills.count(candidate) != 0 ? "spills" : "";
   }
-  std::string check(std::size_t candidate) override {
+  std::string check(std::size_t candidate, Part part) override {
     CHECK(std::this_thread::get_id() == tuning);
+    if (part == Part::rest) {
+      completed.insert(candidate);
+      return rest_wrong.count(candidate) != 0 ? "is wrong" : "";
+    }
     CHECK(built[candidate] == 1);
     checked.insert(candidate);
     if (unlaunchable.count(candidate) != 0) throw Error(ErrorCode::driver_error, "too many resources");
@@ -129,6 +141,24 @@ TEST_CASE("if all of them fail it is an error, also where that is one; without a
   none.no_compiler = true;
   CHECK(code_of(none) == ErrorCode::no_compiler);
   CHECK(std::count(none.built.begin(), none.built.end(), 0) > 900);
+}
+
+TEST_CASE("what may win is complete: its other kernels work, and nobody else's are made") {
+  Fake fake({9, 1, 2, 3, 4, 5, 6, 7, 8});
+  fake.rest_wrong = {1};
+  fake.rest_uncompilable = {2};
+  const Findings found = rank(fake, 9, {.search = {.cut = 100, .finalists = 3}, .jobs = 2});
+  CHECK(found.ranking[0].candidate == 3);
+  CHECK(found.ranking.size() == 7);
+  CHECK(fake.completed == std::set<std::size_t>{0, 1, 3});  // 0 is the anchor
+  REQUIRE(find(found, 1) != nullptr);
+  CHECK(find(found, 1)->for_good);
+  REQUIRE(find(found, 2) != nullptr);
+  CHECK_FALSE(find(found, 2)->for_good);
+
+  Fake hopeless({1, 2, 3});
+  hopeless.rest_wrong = {0, 1, 2};
+  CHECK(code_of(hopeless) != ErrorCode{});
 }
 
 TEST_CASE("the device times what is ready while the rest is built") {

@@ -190,6 +190,18 @@ TEST_CASE("one planted error in a large array is found at its place, whatever th
       CHECK(planted.index == static_cast<std::int64_t>(at));
       CHECK(planted.got == static_cast<double>(c.out[at]));
       CHECK(planted.expected == doctest::Approx(static_cast<double>(before)).epsilon(1e-6));
+      // A reference that is kept says the same.
+      Rows rows;
+      rows.in = c.in.data();
+      rows.count = split.outer * split.inner;
+      rows.inner = split.inner;
+      const Problem problem = c.work(DType::f32, DType::f32).problem;
+      const Verdict again = tune::Reference(problem, rows, MaskedRows::nan, threads).compare(c.out.data(), threads);
+      CHECK(again.wrong == 1);
+      CHECK(again.elements == planted.elements);
+      CHECK(again.index == planted.index);
+      CHECK(again.expected == planted.expected);
+      CHECK(again.ratio == planted.ratio);
       c.out[at] = before;
     }
   }
