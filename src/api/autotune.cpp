@@ -121,12 +121,11 @@ class Session {
     std::vector<plan::Specialization> specializations;
     specializations.reserve(names.size());
     for (const std::string& name : names) specializations.push_back(known_.at(name));
-    DeviceWorkshop workshop(code_, key_.problem, specializations, arch_, limits_of(device_), masked,
-                            tune::RotatedBuffers(instruments, shape, rotate), pace.seconds, records_.options().log);
-
     tune::TunerOptions how{.search = pace.search, .anchor_known = incumbent};
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     how.jobs = options_.jobs > 0 ? options_.jobs : std::max(1, cores - 1);
+    DeviceWorkshop workshop(code_, key_.problem, specializations, how.jobs, arch_, limits_of(device_), masked,
+                            tune::RotatedBuffers(instruments, shape, rotate), pace.seconds, records_.options().log);
     how.progress = [&](std::size_t candidate, std::size_t done) {
       return !options_.progress || options_.progress({names[candidate], done, names.size()});
     };

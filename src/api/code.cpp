@@ -60,6 +60,26 @@ Code::Code(const Options& options, base::FileSystem& files)
   }
 }
 
+// What compile() gives for so many kernels.
+template <class Compile>
+auto Code::counted(std::uint64_t kernels, const Compile& compile) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto count_time = [&] {
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+    compile_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
+  };
+  try {
+    auto result = compile();
+    compiles_.fetch_add(kernels, std::memory_order_relaxed);
+    count_time();
+    return result;
+  } catch (...) {
+    failures_.fetch_add(1, std::memory_order_relaxed);
+    count_time();
+    throw;
+  }
+}
+
 Code::Result Code::get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose) {
   const jit::Program program = jit::program(specialization, arch);
   const cache::Key key = cache::key_of(program, jit::templates());
@@ -68,6 +88,16 @@ Code::Result Code::get(const plan::Specialization& specialization, const Arch& a
   if (found && !(purpose == Purpose::refresh && is_outdated(*found, program))) return hit(*std::move(found), start);
   if (purpose == Purpose::launch && on_miss_ == OnMiss::fail) not_cached(specialization, program);
   return compile_and_keep(key, program, purpose);
+}
+
+std::vector<Code::Result> Code::compile_together(const std::vector<plan::Specialization>& specializations,
+                                                 const Arch& arch) {
+  std::vector<jit::Program> programs;
+  for (const plan::Specialization& each : specializations) programs.push_back(jit::program(each, arch));
+  std::vector<Result> results;
+  for (jit::Cubin& cubin : counted(programs.size(), [&] { return compiler_.compile_together(programs); }))
+    results.push_back({.cubin = std::move(cubin), .compiled = true});
+  return results;
 }
 
 Code::Result Code::get_instead(const Result& refused, const plan::Specialization& specialization, const Arch& arch,
@@ -113,22 +143,8 @@ Code::Result Code::compile_and_keep(const cache::Key& key, const jit::Program& p
 }
 
 jit::Cubin Code::compile(const jit::Program& program, Purpose purpose) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto count_time = [&] {
-    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-    compile_nanoseconds_.fetch_add(static_cast<std::uint64_t>(elapsed.count()), std::memory_order_relaxed);
-  };
-  try {
-    const bool exactly = purpose != Purpose::launch && purpose != Purpose::tuning;
-    jit::Cubin cubin = exactly ? compiler_.compile(program) : compiler_.compile_for_device(program);
-    compiles_.fetch_add(1, std::memory_order_relaxed);
-    count_time();
-    return cubin;
-  } catch (...) {
-    failures_.fetch_add(1, std::memory_order_relaxed);
-    count_time();
-    throw;
-  }
+  const bool exactly = purpose != Purpose::launch && purpose != Purpose::tuning;
+  return counted(1, [&] { return exactly ? compiler_.compile(program) : compiler_.compile_for_device(program); });
 }
 
 bool Code::is_outdated(const cache::Store::Found& found, const jit::Program& program) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <jitsoftmax/engine.hpp>
 #include <string>
+#include <vector>
 
 #include "base/files.hpp"
 #include "cache/key.hpp"
@@ -38,6 +39,11 @@ class Code {
   // (refresh of what a read-only layer has) and what Compiler::compile throws.
   [[nodiscard]] Result get(const plan::Specialization& specialization, const Arch& arch, Purpose purpose);
 
+  // The kernels of these specializations, none of them twice, as one program: for a trial. Neither from a cache
+  // directory nor kept there. Throws as get().
+  [[nodiscard]] std::vector<Result> compile_together(const std::vector<plan::Specialization>& specializations,
+                                                     const Arch& arch);
+
   // For code that was found and that the driver refuses, for this reason: from the cache directories behind
   // that one, else compiled, and kept in the entry's place unless it is a layer's. One warning an entry.
   // Throws as get().
@@ -54,6 +60,8 @@ class Code {
   Result hit(cache::Store::Found found, std::chrono::steady_clock::time_point start);
   Result compile_and_keep(const cache::Key& key, const jit::Program& program, Purpose purpose);
   jit::Cubin compile(const jit::Program& program, Purpose purpose);
+  template <class Compile>
+  auto counted(std::uint64_t kernels, const Compile& compile);
   bool is_outdated(const cache::Store::Found& found, const jit::Program& program);
   [[nodiscard]] std::string how_to_add(const plan::Specialization& specialization, const jit::Program& program) const;
   [[noreturn]] void not_cached(const plan::Specialization& specialization, const jit::Program& program) const;

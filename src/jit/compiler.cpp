@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
@@ -52,28 +53,45 @@ Error refused(const Nvrtc& nvrtc, const Program& program, nvrtcResult result, co
                    "\nThis is a fault in the library or its installation: please report it.");
 }
 
-Cubin build(const Nvrtc& nvrtc, std::span<const Header> headers, const Program& program, PayloadKind kind) {
-  std::vector<std::string> options = program.options;
+// The programs, of one architecture with the same options, as one. Not empty.
+std::vector<Cubin> build(const Nvrtc& nvrtc, std::span<const Header> headers, std::span<const Program> programs,
+                         PayloadKind kind) {
+  const Program& first = programs.front();
+  std::vector<std::string> options = first.options;
   options.insert(options.end(), nvrtc.extra_options.begin(), nvrtc.extra_options.end());
+  std::string text;
+  for (const Program& program : programs) {
+    if (text.find(program.text) == std::string::npos) text += program.text;
+  }
 
-  NvrtcProgram compilation(nvrtc, program.text + fixed_identity, headers);
-  compilation.add_name(program.name);
+  NvrtcProgram compilation(nvrtc, text + fixed_identity, headers);
+  for (const Program& program : programs) compilation.add_name(program.name);
   const nvrtcResult result = compilation.compile(options);
   const std::string log = compilation.log();
-  if (result != NVRTC_SUCCESS) throw refused(nvrtc, program, result, log);
+  if (result != NVRTC_SUCCESS) throw refused(nvrtc, first, result, log);
 
-  Cubin cubin{.kind = kind,
-              .payload = kind == PayloadKind::ptx ? compilation.ptx() : compilation.cubin(),
-              .kernel = compilation.lowered_name(program.name),
-              .compiler = nvrtc.version(),
-              .resources = parse_resources(log)};
+  const std::vector<char> payload = kind == PayloadKind::ptx ? compilation.ptx() : compilation.cubin();
   // For a virtual architecture (compute_90) NVRTC succeeds with a cubin of no bytes.
-  if (cubin.payload.empty())
+  if (payload.empty())
     throw Error(ErrorCode::compile_failed, described(nvrtc) + " made an empty " +
-                                               (kind == PayloadKind::ptx ? "PTX text" : "cubin") + " of " +
-                                               program.name + " for " + program.arch.name() +
+                                               (kind == PayloadKind::ptx ? "PTX text" : "cubin") + " of " + first.name +
+                                               " for " + first.arch.name() +
                                                ": the options must name a real architecture (sm_90, not compute_90).");
-  return cubin;
+  std::vector<Cubin> cubins;
+  for (const Program& program : programs) {
+    std::string kernel = compilation.lowered_name(program.name);
+    const Resources resources = parse_resources(log, kernel);
+    cubins.push_back({.kind = kind,
+                      .payload = payload,
+                      .kernel = std::move(kernel),
+                      .compiler = nvrtc.version(),
+                      .resources = resources});
+  }
+  return cubins;
+}
+
+Cubin build(const Nvrtc& nvrtc, std::span<const Header> headers, const Program& program, PayloadKind kind) {
+  return std::move(build(nvrtc, headers, std::span(&program, 1), kind).front());
 }
 
 // The same program for another target.
@@ -135,20 +153,28 @@ Cubin Compiler::compile(const Program& program) {
 }
 
 Cubin Compiler::compile_for_device(const Program& program) {
+  return std::move(compile_together(std::span(&program, 1)).front());
+}
+
+std::vector<Cubin> Compiler::compile_together(std::span<const Program> programs) {
+  if (programs.empty()) return {};
   const Nvrtc& nvrtc = state_->nvrtc();
-  const std::optional<Target> target = target_for_device(program.arch, nvrtc.archs);
-  if (!target) throw unknown_arch(nvrtc, program.arch);
-  if (target->kind == PayloadKind::cubin && target->arch == program.arch)
-    return build(nvrtc, state_->headers, program, PayloadKind::cubin);
+  const Arch& arch = programs.front().arch;
+  const std::optional<Target> target = target_for_device(arch, nvrtc.archs);
+  if (!target) throw unknown_arch(nvrtc, arch);
+  if (target->kind == PayloadKind::cubin && target->arch == arch)
+    return build(nvrtc, state_->headers, programs, PayloadKind::cubin);
 
   if (!state_->warned.exchange(true))
     base::report(state_->log, LogLevel::warning,
-                 described(nvrtc) + " does not know " + program.arch.name() +
+                 described(nvrtc) + " does not know " + arch.name() +
                      ", the architecture of this GPU: kernels are made for " + target->arch.name() +
                      (target->kind == PayloadKind::ptx ? " as PTX, which the driver compiles whenever one is loaded. "
                                                        : ", which runs there too. ") +
                      "A newer NVRTC (Options::nvrtc, JITSOFTMAX_NVRTC) gives code for exactly this GPU.");
-  return build(nvrtc, state_->headers, retargeted(program, *target), target->kind);
+  std::vector<Program> others;
+  for (const Program& program : programs) others.push_back(retargeted(program, *target));
+  return build(nvrtc, state_->headers, others, target->kind);
 }
 
 std::string Compiler::ptx(const Program& program) {

@@ -3,6 +3,7 @@
 
 #include <jitsoftmax/engine.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ class Compiler {
   // NVRTC, the result is for the nearest target that runs on it (see target.hpp), with one warning
   // to the log per Compiler. Throws as compile() does; unknown_arch for a GPU that is too old.
   [[nodiscard]] Cubin compile_for_device(const Program& program);
+
+  // compile_for_device() of several programs for one GPU as a single one, which takes less time than each by
+  // itself. Every result has the same code, and a name and resources of its own. One program that is refused
+  // is an error of all.
+  [[nodiscard]] std::vector<Cubin> compile_together(std::span<const Program> programs);
 
   // The PTX of a program, for people to read. Throws as compile() does.
   [[nodiscard]] std::string ptx(const Program& program);

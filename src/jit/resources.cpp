@@ -32,9 +32,23 @@ std::uint32_t largest(std::string_view log, std::string_view unit) noexcept {
   return most;
 }
 
+// From the line that begins the kernel's report to the next such line. Some versions have none: one kernel's log.
+std::string_view part_of(std::string_view log, std::string_view kernel) noexcept {
+  constexpr std::string_view beginning = "Compiling entry function '";
+  if (log.find(beginning) == std::string_view::npos) return log;
+  for (std::size_t at = log.find(beginning); at != std::string_view::npos;) {
+    const std::string_view part = log.substr(at + beginning.size());
+    const std::size_t next = part.find(beginning);
+    if (part.starts_with(kernel) && part.substr(kernel.size()).starts_with('\'')) return part.substr(0, next);
+    at = next == std::string_view::npos ? next : at + beginning.size() + next;
+  }
+  return {};
+}
+
 }  // namespace
 
-Resources parse_resources(std::string_view log) noexcept {
+Resources parse_resources(std::string_view log, std::string_view kernel) noexcept {
+  log = part_of(log, kernel);
   return {.registers = largest(log, " registers"),
           .stack_bytes = sum(log, " bytes stack frame"),
           .spill_bytes = sum(log, " bytes spill stores") + sum(log, " bytes spill loads"),

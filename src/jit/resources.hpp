@@ -7,9 +7,9 @@
 
 namespace jitsoftmax::jit {
 
-// Reads the log of a compile with --ptxas-options=-v that has one kernel. Functions that were not
-// inlined into it have stack and spills of their own, so these are summed; registers and shared
+// Reads what the log of a compile with --ptxas-options=-v says of a kernel, by its lowered name. Functions that
+// were not inlined into it have stack and spills of their own, so these are summed; registers and shared
 // memory belong to the kernel. What the log does not mention is 0.
-[[nodiscard]] Resources parse_resources(std::string_view log) noexcept;
+[[nodiscard]] Resources parse_resources(std::string_view log, std::string_view kernel) noexcept;
 
 }  // namespace jitsoftmax::jit

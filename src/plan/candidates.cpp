@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <set>
 
 namespace jitsoftmax::plan {
 namespace {
@@ -105,6 +106,21 @@ int most_elements_in_registers(const Problem& problem, bool packed, int threads)
   return packed && !large_block ? 64 : 32;
 }
 
+namespace {
+
+// Of one block: powers of two, and what a few packets a thread come to exactly.
+std::set<int> threads_of(std::int64_t packets) {
+  std::set<int> result = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+  for (const std::int64_t each : {2, 4}) {
+    const std::int64_t warps = (packets - 1) / (each * kernels::warp_size) + 1;
+    if (warps > 2 && warps <= most_threads / kernels::warp_size)
+      result.insert(static_cast<int>(warps) * kernels::warp_size);
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<Specialization> candidates(const Problem& problem, const Arch& arch) {
   std::vector<Specialization> result;
   const auto add = [&](Family family, const kernels::Config& config) {
@@ -145,7 +161,7 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
   }
   const int vector = widest_vector(problem);
   const std::int64_t packets = std::max<std::int64_t>(problem.cols / vector, 1);
-  for (const int threads : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
+  for (const int threads : threads_of(packets)) {
     for (const int cluster : {1, 2, 4, 8, 16}) {
       if (cluster > 1 && (!clusters || threads < 128 || problem.cols < 8192)) continue;
       const std::int64_t all = std::int64_t{threads} * cluster;

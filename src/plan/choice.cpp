@@ -72,11 +72,11 @@ int threads_of_one_block(const RowShape& rows) noexcept {
   // Two rows of 64 threads with three packets each share a block better than three warps with two.
   const bool by_threes = p > std::int64_t{4} * warp && p < std::int64_t{6} * warp;
   if (rows.vector == 8) {  // 16-bit types
+    const int half = p <= 512 ? static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))) : 0;
     if (p <= 16) return power_of_two(edges && p <= 8 ? p : divide_up(p, 2));
-    if (p <= std::int64_t{4} * warp)
-      return std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(p / 2))), warp);
+    if (p <= std::int64_t{4} * warp) return std::min(half, warp);
     if (by_threes) return 2 * warp;
-    return to_warps(divide_up(p, p <= 512 && !edges ? 2 : 4));
+    return p <= 512 && !edges ? half : to_warps(divide_up(p, 4));
   }
   if (rows.problem.in == DType::f64) {
     if (p <= std::int64_t{4} * warp) return power_of_two(divide_up(p, 4));
@@ -105,9 +105,9 @@ std::optional<Specialization> in_cluster_registers(const RowShape& rows, int mos
   static constexpr ClusterShape of_f32[] = {{1, 128, 24},  {1, 256, 24, 256}, {4, 128, 16}, {4, 128, 24},
                                             {8, 128, 16},  {4, 256, 32},      {8, 256, 32}, {16, 256, 32},
                                             {16, 512, 32}, {16, 1024, 32}};
-  static constexpr ClusterShape of_16_bits[] = {{1, 128, 56},  {2, 128, 56},      {4, 128, 32}, {2, 256, 56, 256},
-                                                {4, 128, 64},  {4, 256, 56, 256}, {8, 128, 64}, {8, 256, 56, 256},
-                                                {16, 128, 64}, {16, 256, 64},     {16, 512, 64}};
+  static constexpr ClusterShape of_16_bits[] = {{2, 128, 32},      {1, 128, 56},  {2, 128, 56},      {4, 128, 32},
+                                                {2, 256, 56, 256}, {4, 128, 64},  {4, 256, 56, 256}, {8, 128, 64},
+                                                {8, 256, 56, 256}, {16, 128, 64}, {16, 256, 64},     {16, 512, 64}};
   static constexpr ClusterShape of_f64[] = {{1, 256, 16}, {2, 256, 16},  {4, 256, 16},
                                             {8, 256, 16}, {16, 256, 16}, {16, 512, 16}};
   const std::span<const ClusterShape> all = rows.problem.in == DType::f64 ? std::span<const ClusterShape>(of_f64)
@@ -145,7 +145,7 @@ Specialization split(const RowShape& rows) {
 Specialization for_many_rows(const Problem& problem, const Arch& arch, int vector) {
   const RowShape rows = describe_rows(problem, vector);
   // Beyond, several blocks with fewer packets each are faster where there are clusters.
-  const std::int64_t most_in_one_block = problem.in == DType::f64 ? 2048 : 1024;
+  const std::int64_t most_in_one_block = problem.in == DType::f64 ? 2048 : rows.vector == 8 ? 1023 : 1024;
   if (!has_clusters(arch) || rows.packets <= most_in_one_block) {
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }

@@ -105,10 +105,10 @@ void complete(Workshop& workshop, Findings& findings, int jobs) {
   std::vector<std::size_t> finalists;
   for (const Ranked& ranked : findings.ranking)
     if (ranked.finalist) finalists.push_back(ranked.candidate);
-  Builders builders(workshop, std::move(finalists), Part::rest, jobs);
+  Builders builders(workshop, std::move(finalists), Part::whole, jobs);
   for (std::vector<Built> batch = builders.take(); !batch.empty(); batch = builders.take()) {
     for (Built& each : batch) {
-      Built built = checked(workshop, std::move(each), Part::rest);
+      Built built = checked(workshop, std::move(each), Part::whole);
       if (!built.dropped) continue;
       std::erase_if(findings.ranking, [&](const Ranked& ranked) { return ranked.candidate == built.candidate; });
       findings.dropped.push_back(std::move(*built.dropped));
@@ -128,10 +128,10 @@ Findings rank(Workshop& workshop, std::size_t count, const TunerOptions& options
   {
     std::vector<std::size_t> all(count);
     std::iota(all.begin(), all.end(), std::size_t{0});
-    Builders builders(workshop, std::move(all), Part::timed, options.jobs);
+    Builders builders(workshop, std::move(all), Part::trial, options.jobs);
     for (std::vector<Built> batch = builders.take(); !batch.empty(); batch = builders.take()) {
       for (Built& each : batch) {
-        Built built = checked(workshop, std::move(each), Part::timed);
+        Built built = checked(workshop, std::move(each), Part::trial);
         if (built.dropped) {
           result.dropped.push_back(std::move(*built.dropped));
         } else {

@@ -13,10 +13,10 @@
 
 namespace jitsoftmax::tune {
 
-// What a candidate consists of. Only what may win needs the rest.
+// What is built of a candidate.
 enum class Part {
-  timed,  // the kernel that is timed
-  rest,   // what serves the rows that it does not
+  trial,  // the kernel that is timed
+  whole,  // all that a user of the candidate needs, as it will be used: for those that may win
 };
 
 // What tuning needs done. Candidates are numbers. A function that throws Error means that this candidate
@@ -39,7 +39,7 @@ struct TunerOptions {
   SearchOptions search = {};
   int jobs = 1;               // builds at once
   bool anchor_known = false;  // candidate 0 has times already: alone it is not timed again
-  // After each candidate whose first part was checked or that was dropped before; returning false stops.
+  // After each candidate that is ready to be timed, or was dropped on the way there; returning false stops.
   std::function<bool(std::size_t candidate, std::size_t done)> progress = {};
 };
 

@@ -17,9 +17,11 @@
 #include <thread>
 
 #include "jit/nvrtc.hpp"
+#include "plan/candidates.hpp"
 
 namespace fs = std::filesystem;
 using jitsoftmax::Arch;
+using jitsoftmax::DType;
 using jitsoftmax::Error;
 using jitsoftmax::ErrorCode;
 using jitsoftmax::LogLevel;
@@ -27,6 +29,8 @@ using jitsoftmax::jit::Compiler;
 using jitsoftmax::jit::Cubin;
 using jitsoftmax::jit::PayloadKind;
 using jitsoftmax::jit::Program;
+using jitsoftmax::jit::program;
+namespace plan = jitsoftmax::plan;
 
 namespace {
 
@@ -214,6 +218,30 @@ TEST_CASE("A GPU newer than the compiler gets the nearest target, with one warni
   REQUIRE_EQ(warnings.size(), 1u);
   has(warnings[0], "sm_999");
   message_of(ErrorCode::unknown_arch, [&] { (void)compiler.compile_for_device(toy({3, 5})); });
+}
+
+TEST_CASE("Several programs as one have names of their own, and the resources that each has alone") {
+  require_nvrtc();
+  Compiler compiler(from_environment("JITSOFTMAX_NVRTC"), {});
+  const Arch hopper{9, 0};
+  std::vector<Program> programs;
+  for (const plan::Specialization& candidate : plan::candidates({.cols = 16384, .in = DType::bf16}, hopper)) {
+    if (candidate.config.elements <= 32 && programs.size() < 4) programs.push_back(program(candidate, hopper));
+  }
+  REQUIRE(programs.size() == 4);
+  const std::vector<Cubin> together = compiler.compile_together(programs);
+  REQUIRE(together.size() == 4);
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const Cubin alone = compiler.compile_for_device(programs[i]);
+    CHECK(together[i].kernel == alone.kernel);
+    CHECK(together[i].payload == together[0].payload);
+    CHECK(together[i].resources.registers == alone.resources.registers);
+    CHECK(together[i].resources.stack_bytes == alone.resources.stack_bytes);
+    CHECK(together[i].resources.spill_bytes == alone.resources.spill_bytes);
+  }
+  programs[2].name = "no_such_kernel<1>";
+  message_of(ErrorCode::compile_failed, [&] { (void)compiler.compile_together(programs); });
+  CHECK(compiler.compile_together({}).empty());
 }
 
 TEST_CASE("An empty cubin is an error, never a result") {

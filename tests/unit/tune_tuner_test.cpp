@@ -32,9 +32,9 @@ struct Fake : Workshop {
   std::vector<int> timed;
   std::vector<std::atomic<int>> built;
   std::set<std::size_t> checked;
-  std::set<std::size_t> rest_uncompilable;
-  std::set<std::size_t> rest_wrong;
-  std::set<std::size_t> completed;  // whose rest was checked
+  std::set<std::size_t> whole_uncompilable;
+  std::set<std::size_t> whole_wrong;
+  std::set<std::size_t> completed;
   std::atomic<int> building{0};
   std::atomic<int> most_building{0};
   std::thread::id tuning = std::this_thread::get_id();
@@ -42,9 +42,9 @@ struct Fake : Workshop {
   bool overlapped = false;               // something was timed while something was built
 
   std::string build(std::size_t candidate, Part part) override {
-    if (part == Part::rest) {
+    if (part == Part::whole) {
       CHECK(checked.count(candidate) == 1);
-      if (rest_uncompilable.count(candidate) != 0) throw Error(ErrorCode::compile_failed, "refused");
+      if (whole_uncompilable.count(candidate) != 0) throw Error(ErrorCode::compile_failed, "refused");
       return "";
     }
     const int now = ++building;
@@ -59,9 +59,9 @@ struct Fake : Workshop {
   }
   std::string check(std::size_t candidate, Part part) override {
     CHECK(std::this_thread::get_id() == tuning);
-    if (part == Part::rest) {
+    if (part == Part::whole) {
       completed.insert(candidate);
-      return rest_wrong.count(candidate) != 0 ? "is wrong" : "";
+      return whole_wrong.count(candidate) != 0 ? "is wrong" : "";
     }
     CHECK(built[candidate] == 1);
     checked.insert(candidate);
@@ -143,10 +143,10 @@ TEST_CASE("if all of them fail it is an error, also where that is one; without a
   CHECK(std::count(none.built.begin(), none.built.end(), 0) > 900);
 }
 
-TEST_CASE("what may win is complete: its other kernels work, and nobody else's are made") {
+TEST_CASE("what may win is complete: all of it works, and of nobody else is all made") {
   Fake fake({9, 1, 2, 3, 4, 5, 6, 7, 8});
-  fake.rest_wrong = {1};
-  fake.rest_uncompilable = {2};
+  fake.whole_wrong = {1};
+  fake.whole_uncompilable = {2};
   const Findings found = rank(fake, 9, {.search = {.cut = 100, .finalists = 3}, .jobs = 2});
   CHECK(found.ranking[0].candidate == 3);
   CHECK(found.ranking.size() == 7);
@@ -157,7 +157,7 @@ TEST_CASE("what may win is complete: its other kernels work, and nobody else's a
   CHECK_FALSE(find(found, 2)->for_good);
 
   Fake hopeless({1, 2, 3});
-  hopeless.rest_wrong = {0, 1, 2};
+  hopeless.whole_wrong = {0, 1, 2};
   CHECK(code_of(hopeless) != ErrorCode{});
 }
 
