@@ -369,7 +369,7 @@ CUresult read_attributes(const CUlaunchConfig& config, stand_in::Launch& launch)
   return CUDA_SUCCESS;
 }
 
-CUresult launch_observed(const CUkern_st* kernel, const CUlaunchConfig& config, void** parameters) {
+CUresult launch_observed(const CUkern_st* kernel, const CUlaunchConfig& config, void** parameters, bool plain) {
   const CUstream handle = config.hStream;
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -388,7 +388,7 @@ CUresult launch_observed(const CUkern_st* kernel, const CUlaunchConfig& config, 
                           .stream = handle,
                           .grid_x = config.gridDimX,
                           .arguments = {},
-                          .has_attributes = config.numAttrs != 0};
+                          .plain = plain};
   if (const CUresult error = read_attributes(config, launch)) return error;
   std::memcpy(&launch.arguments, parameters[0], sizeof launch.arguments);
   if (captures(stream)) {
@@ -401,13 +401,13 @@ CUresult launch_observed(const CUkern_st* kernel, const CUlaunchConfig& config, 
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction function, const CUlaunchConfig& config, void** parameters) {
+CUresult launch(CUfunction function, const CUlaunchConfig& config, void** parameters, bool plain) {
   ++launched;
   if (!observed.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
   ++launches_entered;
   while (launches_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   --launches_entered;
-  return launch_observed(reinterpret_cast<const CUkern_st*>(function), config, parameters);
+  return launch_observed(reinterpret_cast<const CUkern_st*>(function), config, parameters, plain);
 }
 
 CUresult launch_kernel(CUfunction function, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -415,11 +415,11 @@ CUresult launch_kernel(CUfunction function, unsigned x, unsigned, unsigned, unsi
   CUlaunchConfig config{};
   config.gridDimX = x;
   config.hStream = stream;
-  return launch(function, config, parameters);
+  return launch(function, config, parameters, true);
 }
 
 CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
-  return launch(function, *config, parameters);
+  return launch(function, *config, parameters, false);
 }
 
 CUresult stream_create(CUstream* stream, unsigned flags) {

@@ -24,8 +24,7 @@ struct Launch {
   CUstream stream = nullptr;
   unsigned grid_x = 0;
   kernels::Arguments arguments;
-  // What the attributes of cuLaunchKernelEx say; cuLaunchKernel has none.
-  bool has_attributes = false;
+  bool plain = false;    // by cuLaunchKernel, which has no attributes; else by cuLaunchKernelEx, which say:
   unsigned cluster = 1;  // blocks
   bool cooperative = false;
   bool programmatic = false;

@@ -78,7 +78,7 @@ TEST_CASE("the attribute comes with every launch of an engine that opted in, bes
         CHECK(launch.programmatic == programmatic);
         CHECK((launch.cluster > 1) == c.cluster);
         CHECK_FALSE(launch.cooperative);
-        CHECK(launch.has_attributes == (programmatic || c.cluster));
+        CHECK(launch.plain == (!programmatic && !c.cluster));
       }
     }
   }
@@ -145,7 +145,7 @@ TEST_CASE("before sm_90 it is not asked for, and launches are plain") {
     kernel.launch(some_rows());
     const stand_in::Launch launch = only_launch();
     CHECK_FALSE(launch.programmatic);
-    CHECK_FALSE(launch.has_attributes);
+    CHECK(launch.plain);
   }
 }
 
