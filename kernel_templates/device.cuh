@@ -29,12 +29,13 @@ struct Place {
 Place place();
 
 // What the hardware would leave undefined is an error here: a thread that does not arrive, an access
-// outside the block's shared memory, a misaligned one, a race.
+// outside the block's shared memory, a misaligned one, a race, an access to global memory by a thread that has not
+// waited for the kernel before.
 void sync_block();
 unsigned long long shuffle_xor(unsigned long long bits, int lane_mask);
 void shared_load(void* to, int offset, int bytes, int alignment);
 void shared_store(int offset, const void* from, int bytes, int alignment);
-void require_aligned(const void* pointer, int bytes);
+void access_global(const void* pointer, int bytes);
 void copy_barrier_init(int offset);
 void copy_barrier_expect(int offset, int bytes);
 void copy_barrier_wait(int offset);
@@ -42,6 +43,7 @@ void copy_to_shared(int to, const void* from, int bytes, int barrier_offset);
 void cluster_arrive();
 void cluster_wait();
 void send_to_block(int rank, int offset, const void* from, int bytes, int barrier_offset);
+void wait_for_predecessor();
 void post(unsigned long long* to, unsigned long long word);
 unsigned long long await_post(const unsigned long long* from, unsigned turn);
 
@@ -314,6 +316,29 @@ void send_to_block(int rank, int offset, const T& value, const CopyBarrier& barr
 #endif
 }
 
+// ---- kernels of a stream run into each other (sm_90 and newer) --------------------------------------
+
+// A programmatic launch lets a kernel begin while the one before it on the stream is still running. Of any other
+// launch, and on older devices, both of these do nothing.
+
+// Until the kernel before has ended and what it wrote can be seen: by every thread, before it touches global memory.
+inline void wait_for_predecessor() {
+#if defined(__CUDACC__)
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+#else
+  cpu::wait_for_predecessor();
+#endif
+}
+
+// The kernel after may begin, once every block of this grid has called or ended. It promises nothing about memory.
+inline void let_successor_start() {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // ---- blocks of a grid talk to each other -----------------------------------------------------------
 
 // Two values for other blocks, in two words of global memory, each with the turn that it is of: who sees the turn has
@@ -352,6 +377,22 @@ inline Pair await_post(const unsigned long long* from, unsigned turn) {
 
 // ---- global memory ------------------------------------------------------------------------------
 
+// One value at its natural alignment.
+template <class T>
+T load_one(const T* from) {
+#if !defined(__CUDACC__)
+  cpu::access_global(from, static_cast<int>(sizeof(T)));
+#endif
+  return *from;
+}
+template <class T>
+void store_one(T* to, T value) {
+#if !defined(__CUDACC__)
+  cpu::access_global(to, static_cast<int>(sizeof(T)));
+#endif
+  *to = value;
+}
+
 // Moves a packet between registers and memory in one access of its whole size (at most 16 bytes,
 // a power of two). `from` and `to` are aligned to it.
 template <class T, int width>
@@ -362,7 +403,7 @@ Packet<T, width> load_wide(const T* from) {
   using Whole = Word<Packet<T, width>>;
   *reinterpret_cast<Whole*>(&packet) = *reinterpret_cast<const Whole*>(from);
 #else
-  cpu::require_aligned(from, static_cast<int>(sizeof(packet)));
+  cpu::access_global(from, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(&packet, from, sizeof(packet));
 #endif
   return packet;
@@ -375,7 +416,7 @@ void store_wide(T* to, const Packet<T, width>& packet) {
   using Whole = Word<Packet<T, width>>;
   *reinterpret_cast<Whole*>(to) = *reinterpret_cast<const Whole*>(&packet);
 #else
-  cpu::require_aligned(to, static_cast<int>(sizeof(packet)));
+  cpu::access_global(to, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(to, &packet, sizeof(packet));
 #endif
 }

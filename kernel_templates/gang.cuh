@@ -26,7 +26,7 @@ class Gang {
         rank_(static_cast<int>(block_index() % size_)),
         number_(block_index() / size_),
         words_(static_cast<unsigned long long*>(arguments.workspace) + number_ * gang_words(size_, sizeof(Real))),
-        turn_(static_cast<unsigned>(words_[0])) {}
+        turn_(static_cast<unsigned>(load_one(words_))) {}
 
   long long number() const { return number_; }
   long long count() const { return grid_blocks() / size_; }
@@ -71,7 +71,7 @@ class Gang {
 
   // After the last turn: all blocks have begun and know the turn that they began with.
   void leave() const {
-    if (rank_ == 0 && thread_index() == 0) words_[0] = turn_;
+    if (rank_ == 0 && thread_index() == 0) store_one<unsigned long long>(words_, turn_);
   }
 
  private:

@@ -109,7 +109,7 @@ class RowGroup {
       if (wide) {
         packets[k] = load_wide<In, width>(from);
       } else {
-        for (int i = 0; i < width; ++i) packets[k].at[i] = from[i];
+        for (int i = 0; i < width; ++i) packets[k].at[i] = load_one(from + i);
       }
     }
   }
@@ -137,7 +137,7 @@ class RowGroup {
     if (wide) {
       store_wide(to, narrow_packet<Out, width>(x));
     } else {
-      for (int i = 0; i < width; ++i) to[i] = narrow<Out>(x[i]);
+      for (int i = 0; i < width; ++i) store_one(to + i, narrow<Out>(x[i]));
     }
   }
   template <int count, class Out>
@@ -159,14 +159,14 @@ class RowGroup {
     x[0] = -infinity<Real>();
     for (int i = 0; i < edges; ++i) {
       const Index e = edge(i);
-      x[i] = e < cover.edges ? scale * widen(row[column_of_edge(e, cover)]) : -infinity<Real>();
+      x[i] = e < cover.edges ? scale * widen(load_one(row + column_of_edge(e, cover))) : -infinity<Real>();
     }
   }
   template <class Out>
   void store_edges(const Edges& x, Out* row, const Cover& cover) const {
     for (int i = 0; i < edges; ++i) {
       const Index e = edge(i);
-      if (e < cover.edges) row[column_of_edge(e, cover)] = narrow<Out>(x[i]);
+      if (e < cover.edges) store_one(row + column_of_edge(e, cover), narrow<Out>(x[i]));
     }
   }
 

@@ -26,6 +26,9 @@ safe(const Arguments arguments) {
   const Real scale = arguments.scale;
   Real x[config.elements];
   typename Group::Edges edges;
+  wait_for_predecessor();
+  let_successor_start();
+
   group.load_edges(edges, in, cover, scale);
 
   Real max = tree_max<sizeof(edges) / sizeof(Real)>(edges);

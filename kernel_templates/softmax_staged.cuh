@@ -34,7 +34,7 @@ class HeldStaged {
       for (int k = 0; k < count; ++k) {
         if (!group.has(k, 0, cover)) continue;
         Packet<In, width> packet;
-        for (int i = 0; i < width; ++i) packet.at[i] = group.at_packet(body, k, 0)[i];
+        for (int i = 0; i < width; ++i) packet.at[i] = load_one(group.at_packet(body, k, 0) + i);
         packets().store(k * config.threads + thread_index(), packet);
       }
     }

@@ -96,7 +96,9 @@ strided_registers(const Arguments arguments) {
   if (!Group::has_rows(arguments)) return;
   Group group(arguments);
 
+  wait_for_predecessor();
   typename HeldTile<config.packed, Group, Op>::type tile(group);
+  let_successor_start();
   group.prepare_to_merge();
   Partial<Real> parts[Group::rows];
   tile.partials(group, parts);

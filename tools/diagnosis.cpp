@@ -25,8 +25,9 @@ namespace jitsoftmax::tools {
 namespace {
 
 constexpr std::string_view known_settings[] = {
-    "JITSOFTMAX_CACHE_DIR", "JITSOFTMAX_CACHE_LAYERS", "JITSOFTMAX_CACHE_LIMIT", "JITSOFTMAX_DEVICE",
-    "JITSOFTMAX_LOG",       "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS",     "JITSOFTMAX_TRUSTED_OWNERS"};
+    "JITSOFTMAX_CACHE_DIR",     "JITSOFTMAX_CACHE_LAYERS", "JITSOFTMAX_CACHE_LIMIT", "JITSOFTMAX_DEVICE",
+    "JITSOFTMAX_LOG",           "JITSOFTMAX_NVRTC",        "JITSOFTMAX_ON_MISS",     "JITSOFTMAX_PROGRAMMATIC_LAUNCH",
+    "JITSOFTMAX_TRUSTED_OWNERS"};
 
 // Why a value is not taken, where that can be said of it alone.
 std::string complaint_about(const Setting& setting) {

@@ -37,6 +37,7 @@ struct RunOptions {
   std::optional<std::string> device;
   std::optional<std::string> arch;
   std::optional<std::string> masked_rows;
+  std::optional<std::string> on_miss;
   bool verify = false;
   bool verbose = false;
   bool json = false;
@@ -77,7 +78,7 @@ Target choose_target(const RunOptions& request, const Device& from_environment) 
 // way is an error only if the architecture was asked for.
 void compile_beside(const Problem& problem, const RunOptions& request, Options options, RunReport& report) {
   if (options.on_miss == OnMiss::fail && !request.arch) {
-    report.not_warmed = "JITSOFTMAX_ON_MISS is 'fail'";
+    report.not_warmed = fmt::format("{} is 'fail'", request.on_miss ? "--on-miss" : "JITSOFTMAX_ON_MISS");
     return;
   }
   options.device = Device::current();  // never touched by a warmup
@@ -145,6 +146,7 @@ int run(const RunOptions& request) {
   if (request.verbose) log_details();
   Options options = request.engine.options();
   if (request.masked_rows == "zero") options.masked_rows = MaskedRows::zero;
+  if (request.on_miss) options.on_miss = request.on_miss == "fail" ? OnMiss::fail : OnMiss::compile;
 
   const OutputFile output(request.output);
   const npy::Array in = npy::read(request.input);
@@ -203,6 +205,10 @@ void add_run(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"f16", "f32", "f64"}));
   command.add_option("--masked-rows", request->masked_rows, "What a row of -inf only becomes (default: nan)")
       ->check(CLI::IsMember({"nan", "zero"}));
+  command
+      .add_option("--on-miss", request->on_miss,
+                  "What happens if a GPU's kernel is in no cache (default: JITSOFTMAX_ON_MISS, compile)")
+      ->check(CLI::IsMember({"compile", "fail"}));
   command.add_option("--device", request->device, "auto (a GPU if there is one), cuda:N or host");
   command.add_option("--arch", request->arch,
                      "Also compile the kernel for this architecture into the cache (without a GPU: sm_90)");

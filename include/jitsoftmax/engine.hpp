@@ -154,13 +154,21 @@ struct JITSOFTMAX_API Options {
   /// then costs more, since an event follows it.
   std::optional<std::size_t> max_kernels;
 
+  /// A kernel of this engine may begin while the kernel before it on the stream is still running, whoever launched
+  /// that, and waits for its end before it touches memory: the time that a launch takes is hidden behind it. For
+  /// small problems one after the other. Meanwhile its blocks hold room on the device that another stream could
+  /// use. Without effect before sm_90, for a row over blocks all over the device, and for what an autotune times.
+  /// A captured launch keeps it, as an edge of the graph that says so (CUDA 12.3 and newer).
+  bool programmatic_launch = false;
+
   std::string nvrtc;  ///< path of libnvrtc; empty: the usual places
   Log log;            ///< none: silent
 
   /// Defaults, overridden by JITSOFTMAX_DEVICE, JITSOFTMAX_ON_MISS, JITSOFTMAX_CACHE_DIR,
   /// JITSOFTMAX_CACHE_LAYERS (colon-separated), JITSOFTMAX_CACHE_LIMIT (500000, 64MB, none),
-  /// JITSOFTMAX_TRUSTED_OWNERS (names or ids, comma-separated) and JITSOFTMAX_NVRTC. The environment is
-  /// read here and at no other time. Throws invalid_argument for a value that cannot be understood.
+  /// JITSOFTMAX_TRUSTED_OWNERS (names or ids, comma-separated), JITSOFTMAX_PROGRAMMATIC_LAUNCH (true, false) and
+  /// JITSOFTMAX_NVRTC. The environment is read here and at no other time. Throws invalid_argument for a value that
+  /// cannot be understood.
   static Options from_environment();
 };
 

@@ -133,6 +133,7 @@ JITSOFTMAX_API void jitsoftmax_options_destroy(jitsoftmax_options* options);
  * | `specialize_after` | with `on_miss` `background`: compile what was asked for so many times, at least 1        |
  * | `workers`       | compiles in the background at once; 0: the library chooses                           |
  * | `max_kernels`   | the most problems whose kernels stay loaded, at least 1; `none`                       |
+ * | `programmatic_launch` | `true`, `false`: kernels may begin while the one before on the stream is running     |
  * | `nvrtc`         | libnvrtc, or its folder; empty: the usual places                                     |
  */
 JITSOFTMAX_API jitsoftmax_status jitsoftmax_options_set(jitsoftmax_options* options, const char* name,

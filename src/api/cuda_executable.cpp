@@ -11,11 +11,12 @@ cuda::LoadedKernel load(const plan::Specialization& specialization, const jit::C
   return {cubin, cuda::LaunchShape{.cluster = grid.cluster, .block = grid.block, .shared = grid.shared}};
 }
 
-CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
+CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, bool programmatic, plan::Bundle bundle,
                                std::vector<cuda::LoadedKernel> kernels,
                                std::shared_ptr<const cuda::PrimaryContext> context)
     : problem_(problem),
       masked_(masked),
+      programmatic_(programmatic),
       bundle_(std::move(bundle)),
       context_(std::move(context)),
       kernels_(std::make_shared<const std::vector<cuda::LoadedKernel>>(std::move(kernels))) {
@@ -28,6 +29,7 @@ CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, plan::
 CudaExecutable::CudaExecutable(const CudaExecutable& generic, const Problem& problem)
     : problem_(problem),
       masked_(generic.masked_),
+      programmatic_(generic.programmatic_),
       bundle_(generic.bundle_),
       context_(generic.context_),
       kernels_(generic.kernels_),
@@ -49,7 +51,8 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
                 .cluster = grid.cluster,
                 .block = grid.block,
                 .shared = grid.shared,
-                .cooperative = grid.gang > 1},
+                .cooperative = grid.gang > 1,
+                .programmatic = programmatic_},
                stream, &arguments);
   if (in_flight_) in_flight_->launched(stream);
 }

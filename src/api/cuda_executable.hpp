@@ -22,7 +22,8 @@ namespace jitsoftmax {
 class CudaExecutable final : public Executable {
  public:
   // `kernels[i]` is the code of `bundle[i]`. `context`: made current for a launch; null: the caller's.
-  CudaExecutable(const Problem& problem, MaskedRows masked, plan::Bundle bundle,
+  // `programmatic`: as Options::programmatic_launch, on a GPU that knows it.
+  CudaExecutable(const Problem& problem, MaskedRows masked, bool programmatic, plan::Bundle bundle,
                  std::vector<cuda::LoadedKernel> kernels, std::shared_ptr<const cuda::PrimaryContext> context);
 
   // The code of a kernel with Runtime columns, for a problem that differs in its columns only. It takes
@@ -42,6 +43,7 @@ class CudaExecutable final : public Executable {
  private:
   Problem problem_;
   MaskedRows masked_;
+  bool programmatic_;
   plan::Bundle bundle_;
   // Released before the context that holds their code.
   std::shared_ptr<const cuda::PrimaryContext> context_;

@@ -100,8 +100,9 @@ Kernel DeviceWorkshop::load_kernel(const plan::Specialization& member, Code::Res
   std::vector<cuda::LoadedKernel> kernels;
   kernels.push_back(load_or_replace(code_, std::move(code), member, arch_, Code::Purpose::tuning,
                                     [&](const jit::Cubin& cubin) { return load(member, cubin); }));
-  return Kernel(
-      std::make_shared<const CudaExecutable>(problem_, masked_, plan::Bundle{member}, std::move(kernels), nullptr));
+  constexpr bool programmatic = false;  // what is timed begins when the last one has ended
+  return Kernel(std::make_shared<const CudaExecutable>(problem_, masked_, programmatic, plan::Bundle{member},
+                                                       std::move(kernels), nullptr));
 }
 
 std::vector<tune::Timing> DeviceWorkshop::time(const std::vector<std::size_t>& candidates, int rounds) {

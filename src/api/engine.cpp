@@ -293,8 +293,9 @@ class Engine::Impl {
       if (specialization.origin == Origin::record) ++tuned;
     }
     tuned_.fetch_add(tuned, std::memory_order_relaxed);
-    auto executable =
-        std::make_shared<CudaExecutable>(problem, options_.masked_rows, std::move(bundle), std::move(loaded), context_);
+    const bool programmatic = options_.programmatic_launch && arch.major >= 9;
+    auto executable = std::make_shared<CudaExecutable>(problem, options_.masked_rows, programmatic, std::move(bundle),
+                                                       std::move(loaded), context_);
     if (kernels_.has_limit() && problem.cols != 0) executable->follow_launches();
     return executable;
   }

@@ -92,6 +92,8 @@ constexpr std::array setters{
     Setter{"workers",
            [](Options& options, const Value& value) { options.workers = static_cast<int>(parse_count(value, 0)); }},
     Setter{"max_kernels", [](Options& options, const Value& value) { options.max_kernels = parse_max_kernels(value); }},
+    Setter{"programmatic_launch",
+           [](Options& options, const Value& value) { options.programmatic_launch = parse_bool(value); }},
     Setter{"nvrtc", [](Options& options, const Value& value) { options.nvrtc = value.text; }},
 };
 

@@ -28,6 +28,7 @@ Options Options::from_environment() {
                                          {"JITSOFTMAX_CACHE_LAYERS", "cache_layers"},
                                          {"JITSOFTMAX_CACHE_LIMIT", "cache_limit"},
                                          {"JITSOFTMAX_TRUSTED_OWNERS", "trusted_owners"},
+                                         {"JITSOFTMAX_PROGRAMMATIC_LAUNCH", "programmatic_launch"},
                                          {"JITSOFTMAX_NVRTC", "nvrtc"}}) {
     if (const auto value = base::environment(variable)) set_option(options, option, *value, variable);
   }

@@ -90,7 +90,7 @@ LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
 
 void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void* arguments) {
   void* parameters[] = {arguments};
-  if (shape.cluster == 1 && !shape.cooperative) {
+  if (shape.cluster == 1 && !shape.cooperative && !shape.programmatic) {
     check(driver().LaunchKernel(function, shape.grid_x, shape.grid_y, 1, shape.block, 1, 1, shape.shared, stream,
                                 parameters, nullptr),
           "cuLaunchKernel");
@@ -105,6 +105,9 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
   if (shape.cooperative) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attributes[count++].value.cooperative = 1;
+  } else if (shape.programmatic) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }
   CUlaunchConfig config{};
   config.gridDimX = shape.grid_x;

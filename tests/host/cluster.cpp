@@ -68,6 +68,7 @@ void Cluster::prepare(const plan::Geometry& geometry, const std::function<void()
     starting.fiber->start(body);
     starting.state = State::ready;
     starting.started = false;
+    starting.predecessor_ended = false;
     starting.arrived = 0;
     starting.waited = 0;
     ready_.add(thread);
@@ -211,7 +212,14 @@ void Cluster::shared_store(int offset, const void* from, int bytes, int alignmen
   check(own().shared.store(now(), offset, from, bytes, alignment));
 }
 
-void Cluster::require_aligned(const void* pointer, int bytes) const {
+void Cluster::expect_predecessor_ended() const {
+  if (!at(current_).predecessor_ended) {
+    fail(current_, "accesses global memory without having waited for the kernel before, which may be running");
+  }
+}
+
+void Cluster::access_global(const void* pointer, int bytes) const {
+  expect_predecessor_ended();
   if (!kernels::is_aligned(pointer, bytes)) {
     fail(current_, "moves " + std::to_string(bytes) + " bytes in one access at an address that is not aligned to them");
   }
@@ -255,6 +263,7 @@ void Cluster::copy_barrier_expect(int offset, int bytes) {
   wake_waiting_for_copies(rank_of(current_));
 }
 void Cluster::copy_to_shared(int to, const void* from, int bytes, int barrier) {
+  expect_predecessor_ended();
   check(own().copies.start(now(), to, from, bytes, barrier));
 }
 void Cluster::copy_barrier_wait(int offset) {
@@ -266,12 +275,14 @@ void Cluster::copy_barrier_wait(int offset) {
 
 // Copied by memcpy, which the address sanitizer looks at.
 void Cluster::post(unsigned long long* to, unsigned long long word) {
+  expect_predecessor_ended();
   std::memcpy(to, &word, sizeof(word));
   for (int thread = 0; thread < count_; ++thread) {
     if (at(thread).state == State::at_post) wake(thread);
   }
 }
 unsigned long long Cluster::await_post(const unsigned long long* from, unsigned turn) {
+  expect_predecessor_ended();
   for (;;) {
     unsigned long long word = 0;
     std::memcpy(&word, from, sizeof(word));

@@ -34,7 +34,8 @@ class Cluster {
   std::uint64_t shuffle_xor(std::uint64_t bits, int lane_mask);
   void shared_load(void* to, int offset, int bytes, int alignment);
   void shared_store(int offset, const void* from, int bytes, int alignment);
-  void require_aligned(const void* pointer, int bytes) const;
+  void wait_for_predecessor() { at(current_).predecessor_ended = true; }
+  void access_global(const void* pointer, int bytes) const;
   void arrive();
   void wait_for_cluster();
   void send_to_block(int rank, int offset, const void* from, int bytes, int barrier);
@@ -51,6 +52,7 @@ class Cluster {
     std::unique_ptr<Fiber> fiber;
     State state = State::exited;
     bool started = false;
+    bool predecessor_ended = false;  // for all that it knows
     int lane_mask = 0;
     std::uint64_t given = 0;
     std::uint64_t received = 0;
@@ -80,6 +82,7 @@ class Cluster {
   void finish_shuffle(int first);
   void abandon();
   void check(const std::optional<std::string>& why) const;
+  void expect_predecessor_ended() const;
   [[noreturn]] void fail(int thread, const std::string& what) const;
   [[noreturn]] void report_missing() const;
   [[nodiscard]] std::string where(int thread) const;

@@ -167,12 +167,47 @@ TEST_CASE("a shared access outside of the block's allocation or misaligned is an
   CHECK(says(caught(geometry(32, 128), crooked), "not a multiple of 8"));
 }
 
-TEST_CASE("a wide access to global memory that is not aligned is an error") {
+TEST_CASE("an access to global memory that is not aligned is an error") {
   std::vector<float> memory(8);
-  const auto crooked = [&] { (void)kernels::load_wide<float, 4>(memory.data() + 1); };
+  const auto crooked = [&] {
+    kernels::wait_for_predecessor();
+    (void)kernels::load_wide<float, 4>(memory.data() + 1);
+  };
   CHECK(says(caught(geometry(32), crooked), "moves 16 bytes"));
-  const auto crooked_store = [&] { kernels::store_wide<float, 2>(memory.data() + 1, {}); };
+  const auto crooked_store = [&] {
+    kernels::wait_for_predecessor();
+    kernels::store_wide<float, 2>(memory.data() + 1, {});
+  };
   CHECK(says(caught(geometry(32), crooked_store), "moves 8 bytes"));
+}
+
+TEST_CASE("a thread that touches global memory without having waited for the kernel before is an error") {
+  alignas(16) float memory[64] = {};
+  unsigned long long words[2] = {};
+  const std::function<void()> accesses[] = {
+      [&] { (void)kernels::load_one(memory); },
+      [&] { kernels::store_one(memory + thread_index(), 1.0F); },
+      [&] { (void)kernels::load_wide<float, 2>(memory); },
+      [&] { kernels::store_wide<float, 2>(memory + 2 * thread_index(), {}); },
+      [&] { kernels::copy_to_shared(16, memory, 16, kernels::CopyBarrier(0)); },
+      [&] { kernels::post(words, {}, 1); },
+      [&] { (void)kernels::await_post(words, 0); },
+  };
+  for (const auto& access : accesses) {
+    CHECK(says(caught(geometry(32, 32), access), "accesses global memory without having waited for the kernel before"));
+  }
+  // Each thread for itself, and in every launch again.
+  const auto one_thread_does_not = [&] {
+    if (thread_index() != 19) kernels::wait_for_predecessor();
+    kernels::store_one(memory + thread_index(), 1.0F);
+  };
+  CHECK(says(caught(geometry(32), one_thread_does_not), "thread 19 (warp 0, lane 19) accesses global memory"));
+  const auto all_do = [&] {
+    kernels::wait_for_predecessor();
+    kernels::store_one(memory + thread_index(), 1.0F);
+  };
+  run_grid(geometry(32), all_do, seed());
+  CHECK(says(caught(geometry(32), accesses[0]), "accesses global memory"));
 }
 
 TEST_CASE("after a failed launch the next one is as good as new") {

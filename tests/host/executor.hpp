@@ -16,7 +16,8 @@
 namespace jitsoftmax::host_test {
 
 // What a kernel did wrong: a barrier or a shuffle that not all threads reach, lanes that disagree on
-// a shuffle, a race, an access outside the block's shared memory or one that is not aligned.
+// a shuffle, a race, an access outside the block's shared memory or one that is not aligned, an access to global
+// memory while the kernel before may be running.
 class ExecutionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -16,7 +16,7 @@ void shared_load(void* to, int offset, int bytes, int alignment) {
 void shared_store(int offset, const void* from, int bytes, int alignment) {
   Cluster::current().shared_store(offset, from, bytes, alignment);
 }
-void require_aligned(const void* pointer, int bytes) { Cluster::current().require_aligned(pointer, bytes); }
+void access_global(const void* pointer, int bytes) { Cluster::current().access_global(pointer, bytes); }
 
 void cluster_arrive() { Cluster::current().arrive(); }
 void cluster_wait() { Cluster::current().wait_for_cluster(); }
@@ -31,6 +31,7 @@ void copy_to_shared(int to, const void* from, int bytes, int barrier_offset) {
   Cluster::current().copy_to_shared(to, from, bytes, barrier_offset);
 }
 
+void wait_for_predecessor() { Cluster::current().wait_for_predecessor(); }
 void post(unsigned long long* to, unsigned long long word) { Cluster::current().post(to, word); }
 unsigned long long await_post(const unsigned long long* from, unsigned turn) {
   return Cluster::current().await_post(from, turn);

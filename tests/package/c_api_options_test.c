@@ -46,6 +46,10 @@ static void options_are_set_by_name(void) {
     EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_options_set(options, bad[i][0], bad[i][1])));
     EXPECT(strstr(jitsoftmax_last_error(), bad[i][1]) != NULL);
   }
+  EXPECT(jitsoftmax_options_set(options, "programmatic_launch", "true") == JITSOFTMAX_OK);
+  EXPECT(jitsoftmax_options_set(options, "programmatic_launch", "false") == JITSOFTMAX_OK);
+  EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_options_set(options, "programmatic_launch", "1")));
+  EXPECT(strstr(jitsoftmax_last_error(), "known: true, false") != NULL);
   EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_options_set(options, "speed", "high")));
   EXPECT(strstr(jitsoftmax_last_error(), "speed") != NULL && strstr(jitsoftmax_last_error(), "deterministic") != NULL);
   EXPECT(refused(JITSOFTMAX_INVALID_ARGUMENT, jitsoftmax_options_set(options, NULL, "high")));

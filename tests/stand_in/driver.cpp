@@ -92,6 +92,7 @@ State& state() {
   return instance;
 }
 
+std::atomic<int> compute_capability{9};
 std::atomic<bool> observed{true};
 std::atomic<bool> launches_held{false};
 std::atomic<int> launches_entered{0};
@@ -182,7 +183,7 @@ CUresult device_get_name(char* name, int size, CUdevice) {
 CUresult device_get_attribute(int* value, CUdevice_attribute which, CUdevice) {
   switch (which) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 9;
+      *value = compute_capability;
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = 0;
@@ -348,7 +349,28 @@ void run(CUstream_st& stream, const CUkern_st* kernel) {
   }
 }
 
-CUresult launch_observed(const CUkern_st* kernel, unsigned grid_x, CUstream handle, void** parameters) {
+CUresult read_attributes(const CUlaunchConfig& config, stand_in::Launch& launch) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        launch.cluster = attribute.value.clusterDim.x;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        launch.cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        launch.programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch_observed(const CUkern_st* kernel, const CUlaunchConfig& config, void** parameters, bool plain) {
+  const CUstream handle = config.hStream;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (const CUresult error = context_error()) return error;
@@ -361,8 +383,13 @@ CUresult launch_observed(const CUkern_st* kernel, unsigned grid_x, CUstream hand
   if (&stream != &s.legacy && stream.context != current.back()) return CUDA_ERROR_INVALID_HANDLE;
   if (stream.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (const CUresult error = check_alive(kernel)) return error;
-  stand_in::Launch launch{
-      .kernel = kernel->name, .context = current.back(), .stream = handle, .grid_x = grid_x, .arguments = {}};
+  stand_in::Launch launch{.kernel = kernel->name,
+                          .context = current.back(),
+                          .stream = handle,
+                          .grid_x = config.gridDimX,
+                          .arguments = {},
+                          .plain = plain};
+  if (const CUresult error = read_attributes(config, launch)) return error;
   std::memcpy(&launch.arguments, parameters[0], sizeof launch.arguments);
   if (captures(stream)) {
     stream.recorded.push_back(launch);
@@ -374,22 +401,25 @@ CUresult launch_observed(const CUkern_st* kernel, unsigned grid_x, CUstream hand
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction function, unsigned grid_x, CUstream stream, void** parameters) {
+CUresult launch(CUfunction function, const CUlaunchConfig& config, void** parameters, bool plain) {
   ++launched;
   if (!observed.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
   ++launches_entered;
   while (launches_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   --launches_entered;
-  return launch_observed(reinterpret_cast<const CUkern_st*>(function), grid_x, stream, parameters);
+  return launch_observed(reinterpret_cast<const CUkern_st*>(function), config, parameters, plain);
 }
 
 CUresult launch_kernel(CUfunction function, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        CUstream stream, void** parameters, void**) {
-  return launch(function, x, stream, parameters);
+  CUlaunchConfig config{};
+  config.gridDimX = x;
+  config.hStream = stream;
+  return launch(function, config, parameters, true);
 }
 
 CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
-  return launch(function, config->gridDimX, config->hStream, parameters);
+  return launch(function, *config, parameters, false);
 }
 
 CUresult stream_create(CUstream* stream, unsigned flags) {
@@ -606,6 +636,7 @@ extern "C" CUresult cuGetProcAddress_v2(const char* name, void** function, int, 
 
 namespace jitsoftmax::stand_in {
 
+void set_compute_capability(int major) { compute_capability = major; }
 void observe(bool on) { observed.store(on); }
 std::uint64_t launches() { return launched; }
 std::uint64_t context_calls() { return context_calls_made; }

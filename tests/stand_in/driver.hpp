@@ -2,7 +2,7 @@
 // contexts, streams, captures, libraries and events as the driver's documentation says, and remembers
 // what a real driver would only crash over (violations()). A test that links it has a libcuda.so.1.
 //
-// Two devices of compute capability 9.0.
+// Two devices, of compute capability 9.0 at first.
 #pragma once
 
 #include <cuda.h>
@@ -24,7 +24,14 @@ struct Launch {
   CUstream stream = nullptr;
   unsigned grid_x = 0;
   kernels::Arguments arguments;
+  bool plain = false;    // by cuLaunchKernel, which has no attributes; else by cuLaunchKernelEx, which say:
+  unsigned cluster = 1;  // blocks
+  bool cooperative = false;
+  bool programmatic = false;
 };
+
+// From now on, as every device says: for engines that are made later.
+void set_compute_capability(int major);
 
 // Launches are always counted. While they are observed they are also checked and remembered, under a
 // lock; it is on at first. Off is for measuring.

@@ -213,10 +213,12 @@ TEST_CASE("a wrong setting is blamed for itself and for no other") {
   const Outcome outcome = clinic.run({}, {{"JITSOFTMAX_CACHE_LIMIT", "64MB"},
                                           {"JITSOFTMAX_DEVICE", "gpu"},
                                           {"JITSOFTMAX_ON_MISS", "fail"},
+                                          {"JITSOFTMAX_PROGRAMMATIC_LAUNCH", "true"},
                                           {"JITSOFTMAX_TRUSTED_OWNERS", "no-such-user"}});
   CHECK(mentions(outcome.out, "\nok       environment: JITSOFTMAX_CACHE_LIMIT=64MB\n"));
   CHECK(mentions(outcome.out, "\nwarn     environment: JITSOFTMAX_DEVICE=gpu: 'gpu' is no device"));
   CHECK(mentions(outcome.out, "\nok       environment: JITSOFTMAX_ON_MISS=fail\n"));
+  CHECK(mentions(outcome.out, "\nok       environment: JITSOFTMAX_PROGRAMMATIC_LAUNCH=true\n"));
   CHECK(mentions(outcome.out, "there is no user 'no-such-user'; write names or ids"));
   CHECK(mentions(outcome.out, "in all: "));
 }

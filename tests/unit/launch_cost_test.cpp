@@ -110,6 +110,16 @@ TEST_CASE("on the current context: no allocation, no lock; the engine asks for t
   }
 }
 
+TEST_CASE("a programmatic launch costs no more") {
+  const CurrentDevice device;
+  Options options = stand_in_options();
+  options.programmatic_launch = true;
+  Engine engine(options);
+  const Kernel kernel = engine.prepare(problem);
+  CHECK_COST(cost_of([&] { kernel.launch(some_rows()); }), free_but(0));
+  CHECK_COST(cost_of([&] { engine.softmax(problem, some_rows()); }), free_but(1));
+}
+
 TEST_CASE("on a device of its own an engine asks for the current context, and makes its own current if need be") {
   Options options = stand_in_options();
   options.device = Device::cuda(0);
