@@ -175,7 +175,8 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
         if ((packed && size_of(problem.in) != 2) || elements > most_elements_in_registers(problem, packed, threads))
           continue;
         for (const int resident : {0, 2048 / (threads * rows)}) {
-          if (resident != 0 && (!packed || elements > 32)) continue;
+          // Few registers, for many threads, where they may do.
+          if (resident != 0 && (packed ? elements > 32 : size_of(problem.in) != 2 || elements != 2 * vector)) continue;
           add(Family::registers, {.threads = threads,
                                   .rows = rows,
                                   .cluster = cluster,

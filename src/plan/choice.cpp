@@ -247,6 +247,8 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
   }
   Specialization any = specialization;
   any.config.peeled = !deterministic;
+  // Narrow accesses and edges take registers of their own, and a bound that held numbers just keep leaves none.
+  if (any.family == Family::registers && !any.config.packed && any.in != DType::f64) any.config.resident = 0;
   // Rows of such a length are aligned only where their stride is padded.
   if (any.config.peeled && specialization.cols % specialization.config.vector != 0) return {any};
   return {aligned, any};

@@ -47,6 +47,7 @@ struct Memory {
 bool same_mapping(const plan::Specialization& a, const plan::Specialization& b) {
   kernels::Config expected = b.config;
   expected.aligned = a.config.aligned;
+  expected.resident = a.config.resident;  // a bound for the compiler
   plan::Specialization other = b;
   other.config = expected;
   return !a.config.peeled && plan::name_expression(a) == plan::name_expression(other);
