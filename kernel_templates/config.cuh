@@ -37,6 +37,7 @@ struct Arguments {
   float scale = 1;
   int zero_masked = 0;        // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
   int gang = 1;               // of the split family: blocks a row
+  int programmatic = 0;       // 1: launched so that it may begin before the kernel that precedes it has ended
   void* workspace = nullptr;  // of the split family: gang_words() of 8 bytes for each gang of the grid
 };
 

@@ -318,24 +318,27 @@ void send_to_block(int rank, int offset, const T& value, const CopyBarrier& barr
 
 // ---- kernels of a stream run into each other (sm_90 and newer) --------------------------------------
 
-// A programmatic launch lets a kernel begin while the one before it on the stream is still running. Of any other
-// launch, and on older devices, both of these do nothing.
+// A programmatic launch lets a kernel begin while the one before it on the stream is still running. In any other launch
+// neither is executed: even idle they make the blocks of short rows wait.
 
 // Until the kernel before has ended and what it wrote can be seen: by every thread, before it touches global memory.
-inline void wait_for_predecessor() {
+inline void wait_for_predecessor(const Arguments& arguments) {
 #if defined(__CUDACC__)
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (arguments.programmatic != 0) asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 #else
+  static_cast<void>(arguments);  // a launch that is not programmatic begins when all of it has ended
   cpu::wait_for_predecessor();
 #endif
 }
 
 // The kernel after may begin, once every block of this grid has called or ended. It promises nothing about memory.
-inline void let_successor_start() {
+inline void let_successor_start(const Arguments& arguments) {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (arguments.programmatic != 0) asm volatile("griddepcontrol.launch_dependents;");
+#else
+  static_cast<void>(arguments);
 #endif
 }
 

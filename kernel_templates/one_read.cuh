@@ -24,9 +24,9 @@ void softmax_with_one_read(const Arguments& arguments) {
   const auto cover = group.cover(in, cols);
   const Real scale = arguments.scale;
 
-  wait_for_predecessor();
+  wait_for_predecessor(arguments);
   Held body(group, in + cover.head, cover, scale);
-  let_successor_start();
+  let_successor_start(arguments);
   group.prepare_to_merge();
   typename Group::Edges edges;
   group.load_edges(edges, in, cover, scale);

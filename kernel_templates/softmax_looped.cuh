@@ -18,8 +18,8 @@ looped(const Arguments arguments) {
   constexpr Index step = Group::threads * (config.elements / config.vector);  // packets
   const Group group;
   const Real scale = arguments.scale;
-  wait_for_predecessor();
-  let_successor_start();
+  wait_for_predecessor(arguments);
+  let_successor_start(arguments);
 
   const long long tiles = (arguments.rows + config.rows - 1) / config.rows;
   for (long long tile = group.tile(); tile < tiles; tile += grid_blocks()) {

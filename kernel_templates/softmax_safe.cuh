@@ -26,8 +26,8 @@ safe(const Arguments arguments) {
   const Real scale = arguments.scale;
   Real x[config.elements];
   typename Group::Edges edges;
-  wait_for_predecessor();
-  let_successor_start();
+  wait_for_predecessor(arguments);
+  let_successor_start(arguments);
 
   group.load_edges(edges, in, cover, scale);
 

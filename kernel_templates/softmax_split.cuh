@@ -19,8 +19,8 @@ split(const Arguments arguments) {
   constexpr Index step = Group::threads * (config.elements / config.vector);  // packets
   const Group group;
   const Real scale = arguments.scale;
-  wait_for_predecessor();
-  let_successor_start();
+  wait_for_predecessor(arguments);
+  let_successor_start(arguments);
   Gang<Real> gang(arguments);
 
   for (long long row = gang.number(); row < arguments.rows; row += gang.count()) {

@@ -18,8 +18,8 @@ strided(const Arguments arguments) {
   if (!Group::has_rows(arguments)) return;
   Group group(arguments);
   Real x[Group::rows][Group::columns];
-  wait_for_predecessor();
-  let_successor_start();
+  wait_for_predecessor(arguments);
+  let_successor_start(arguments);
 
   Accumulator<Exp, Real, true> shares[Group::rows];
   for (Index first = 0; first < group.cols(); first += step) {

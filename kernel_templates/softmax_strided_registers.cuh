@@ -96,9 +96,9 @@ strided_registers(const Arguments arguments) {
   if (!Group::has_rows(arguments)) return;
   Group group(arguments);
 
-  wait_for_predecessor();
+  wait_for_predecessor(arguments);
   typename HeldTile<config.packed, Group, Op>::type tile(group);
-  let_successor_start();
+  let_successor_start(arguments);
   group.prepare_to_merge();
   Partial<Real> parts[Group::rows];
   tile.partials(group, parts);

@@ -45,14 +45,17 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
   const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
   void* const workspace = workspaces_[chosen] != nullptr ? workspaces_[chosen]->for_launch(stream) : nullptr;
   kernels::Arguments arguments = plan::arguments(problem_, checked, masked_, grid, workspace);
+  const bool cooperative = grid.gang > 1;
+  const bool programmatic = programmatic_ && !cooperative;  // the driver takes one of them
+  arguments.programmatic = programmatic ? 1 : 0;
   cuda::launch(kernel.function(),
                {.grid_x = grid.grid_x,
                 .grid_y = grid.grid_y,
                 .cluster = grid.cluster,
                 .block = grid.block,
                 .shared = grid.shared,
-                .cooperative = grid.gang > 1,
-                .programmatic = programmatic_},
+                .cooperative = cooperative,
+                .programmatic = programmatic},
                stream, &arguments);
   if (in_flight_) in_flight_->launched(stream);
 }

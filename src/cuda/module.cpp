@@ -96,7 +96,7 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
           "cuLaunchKernel");
     return;
   }
-  std::array<CUlaunchAttribute, 2> attributes{};
+  std::array<CUlaunchAttribute, 3> attributes{};
   unsigned count = 0;
   if (shape.cluster != 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -105,7 +105,8 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
   if (shape.cooperative) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attributes[count++].value.cooperative = 1;
-  } else if (shape.programmatic) {
+  }
+  if (shape.programmatic) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }

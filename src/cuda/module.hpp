@@ -15,8 +15,8 @@ struct LaunchShape {
   unsigned block = 1;        // threads
   unsigned shared = 0;       // bytes of dynamic shared memory a block
   bool cooperative = false;  // all blocks are on the device at once, or the launch is an error
-  // The kernel may begin before the one that precedes it on the stream has ended: it waits for that by itself. Not
-  // where it is cooperative.
+  // The kernel may begin before the one that precedes it on the stream has ended: it waits for that by itself. Cannot
+  // be cooperative as well.
   bool programmatic = false;
 };
 

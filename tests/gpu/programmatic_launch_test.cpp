@@ -26,8 +26,8 @@ void copy_words(const Arguments& arguments) {
     static_cast<volatile unsigned*>(arguments.out)[i] = static_cast<const volatile unsigned*>(arguments.in)[i];
 }
 __global__ void late_copy(const Arguments arguments) {
-  let_successor_start();
-  wait_for_predecessor();
+  let_successor_start(arguments);
+  wait_for_predecessor(arguments);
   const long long begin = clock64();
   while (clock64() - begin < arguments.rows) {}
   copy_words(arguments);
@@ -43,11 +43,14 @@ class Copy {
   explicit Copy(const char* name) : kernel_(load(name)) {}
 
   void launch(void* to, const void* from, std::size_t words, CUstream stream) const {
-    kernels::Arguments arguments{.out = to, .in = from, .rows = cycles, .cols = static_cast<long long>(words)};
-    cuda::launch(
-        kernel_.function(),
-        {.grid_x = blocks, .block = threads, .programmatic = cuda::architecture(cuda::current_device()).major >= 9},
-        stream, &arguments);
+    const bool programmatic = cuda::architecture(cuda::current_device()).major >= 9;
+    kernels::Arguments arguments{.out = to,
+                                 .in = from,
+                                 .rows = cycles,
+                                 .cols = static_cast<long long>(words),
+                                 .programmatic = programmatic ? 1 : 0};
+    cuda::launch(kernel_.function(), {.grid_x = blocks, .block = threads, .programmatic = programmatic}, stream,
+                 &arguments);
   }
 
  private:

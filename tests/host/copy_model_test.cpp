@@ -47,7 +47,7 @@ struct Parts {
 
 std::function<void()> kernel(const Row& row, const Parts& parts) {
   return [&row, parts] {
-    kernels::wait_for_predecessor();
+    kernels::wait_for_predecessor({});
     if (thread_index() == 0) parts.init();
     parts.publish();
     if (thread_index() == 0) {

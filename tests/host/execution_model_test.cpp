@@ -170,12 +170,12 @@ TEST_CASE("a shared access outside of the block's allocation or misaligned is an
 TEST_CASE("an access to global memory that is not aligned is an error") {
   std::vector<float> memory(8);
   const auto crooked = [&] {
-    kernels::wait_for_predecessor();
+    kernels::wait_for_predecessor({});
     (void)kernels::load_wide<float, 4>(memory.data() + 1);
   };
   CHECK(says(caught(geometry(32), crooked), "moves 16 bytes"));
   const auto crooked_store = [&] {
-    kernels::wait_for_predecessor();
+    kernels::wait_for_predecessor({});
     kernels::store_wide<float, 2>(memory.data() + 1, {});
   };
   CHECK(says(caught(geometry(32), crooked_store), "moves 8 bytes"));
@@ -198,12 +198,12 @@ TEST_CASE("a thread that touches global memory without having waited for the ker
   }
   // Each thread for itself, and in every launch again.
   const auto one_thread_does_not = [&] {
-    if (thread_index() != 19) kernels::wait_for_predecessor();
+    if (thread_index() != 19) kernels::wait_for_predecessor({});
     kernels::store_one(memory + thread_index(), 1.0F);
   };
   CHECK(says(caught(geometry(32), one_thread_does_not), "thread 19 (warp 0, lane 19) accesses global memory"));
   const auto all_do = [&] {
-    kernels::wait_for_predecessor();
+    kernels::wait_for_predecessor({});
     kernels::store_one(memory + thread_index(), 1.0F);
   };
   run_grid(geometry(32), all_do, seed());

@@ -31,7 +31,7 @@ struct Workspace {
 // Every block has its rank + 1 as a maximum, and 1 of that; `turns` times.
 void agree(const kernels::Arguments& arguments, int turns) {
   const Group group;
-  kernels::wait_for_predecessor();
+  kernels::wait_for_predecessor({});
   Gang<float> gang(arguments);
   const auto rank = static_cast<int>(kernels::block_index() % arguments.gang);
   for (int turn = 0; turn < turns; ++turn) {
@@ -77,7 +77,7 @@ TEST_CASE("a gang whose last launch did not leave its turn behind takes old word
         gangs(2, 1),
         [&] {
           const Group group;
-          kernels::wait_for_predecessor();
+          kernels::wait_for_predecessor({});
           Gang<float> gang(workspace.arguments);
           const auto mine = static_cast<float>(order * 2 + static_cast<std::uint64_t>(kernels::block_index()) + 200);
           if (gang.merge(group, Partial<float>{mine, 1}).max != static_cast<float>(order * 2 + 201)) ++stale;

@@ -41,7 +41,7 @@ NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_pack
              "each * rank_ < packets ?", "left < each ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
-ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait|wait_for_predecessor)\(\);|publish\(\w+\(\), .*\);"
+ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|wait_for_predecessor\(arguments\);|publish\(\w+\(\), .*\);"
                       r"|\w*barrier\(\w*\)\.(?:init|expect|wait|wait_for_blocks)\(.*\);|send_to_block\(.*\);|\bpost\(.*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")

@@ -44,6 +44,8 @@ const std::vector<Case>& cases() {
 stand_in::Launch only_launch() {
   const std::vector<stand_in::Launch> launches = stand_in::take_launches();
   REQUIRE(launches.size() == 1);
+  // The kernel knows, and waits only then.
+  CHECK(launches.front().arguments.programmatic == (launches.front().programmatic ? 1 : 0));
   return launches.front();
 }
 
