@@ -47,6 +47,15 @@ class Shapes(unittest.TestCase):
         with self.assertRaisesRegex(ShapeError, "has no shape"):
             parse_shapes("# nothing\n", "s.txt")
 
+    def test_lists_and_ranges_are_every_pair(self):
+        shapes = parse_shapes("64,1000..1010+5,256..1024*2 f32,f16->f32 7\n", "s.txt")
+        self.assertEqual([s.cols for s in shapes[::2]], [64, 1000, 1005, 1010, 256, 512, 1024])
+        self.assertEqual({(s.in_dtype, s.out_dtype, s.rows) for s in shapes}, {("f32", "f32", 7), ("f16", "f32", 7)})
+        self.assertEqual([s.cols for s in parse_shapes("3..5 f32", "s.txt")], [3, 4, 5])
+        for line in ("64, f32", "5..4 f32", "1..8*1 f32", "1..8+0 f32", "1..+2 f32", "64 f32,", "64 f32,f8"):
+            with self.subTest(line), self.assertRaises(ShapeError):
+                parse_shapes(line, "s.txt")
+
     def test_what_peers_cannot_do_is_left_out_with_a_reason(self):
         lines = "64 f32\n64 f32 strided\n64 f32 log_softmax\n64 f16->f32"
         reasons = [reason_to_skip(shape) for shape in parse_shapes(lines, "s.txt")]

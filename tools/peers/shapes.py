@@ -1,4 +1,5 @@
-"""Shapes files, by the grammar of tools/shapes.cpp: a line a shape, `N dtype [rows] [log_softmax] [strided]`."""
+"""Shapes files, by the grammar of tools/shapes.cpp: `N dtype [rows] [log_softmax] [strided]`, where N may be a list of
+lengths and ranges and dtype a list: a shape for each pair."""
 
 import re
 from dataclasses import dataclass
@@ -42,6 +43,21 @@ def count_in(word):
     return value if 1 <= value < 1 << 63 else None
 
 
+def lengths_in(word):
+    """The row lengths of a list of '4096', '1000..1010', '1000..2000+8' or '1024..8192*2', or None."""
+    lengths = []
+    for item in word.split(","):
+        match = re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+)(?:([+*])([0-9]+))?)?", item)
+        first, last = (count_in(end) for end in (match[1], match[2] or match[1])) if match else (None, None)
+        step = count_in(match[4]) if match and match[4] else 1
+        if None in (first, last, step) or first > last or (match[3] == "*" and step < 2):
+            return None
+        while first <= last:
+            lengths.append(first)
+            first = first * step if match[3] == "*" else first + step
+    return lengths
+
+
 def dtypes_in(word):
     """The types of input and output that 'f16' or 'f16->f32' names, or None."""
     first, arrow, second = word.partition("->")
@@ -52,21 +68,23 @@ def dtypes_in(word):
 
 
 def parse_line(words):
-    cols = count_in(words[0])
-    if cols is None:
+    """Every shape of a line."""
+    lengths = lengths_in(words[0])
+    if lengths is None:
         raise ShapeError(f"'{words[0]}' is not a row length from 1 to 2^63 - 1: {USAGE}")
     if len(words) < 2:
         raise ShapeError(f"the element type is missing: {USAGE}")
-    dtypes = dtypes_in(words[1])
-    if dtypes is None:
+    dtypes = [dtypes_in(item) for item in words[1].split(",")]
+    if None in dtypes:
         raise ShapeError(f"'{words[1]}' is not f16, bf16, f32, f64, or f16 or bf16 to or from f32 (as 'f16->f32')")
     rows = count_in(words[2]) if len(words) > 2 else None
     options = words[2:] if rows is None else words[3:]
     for word in options:
         if word not in ("log_softmax", "strided"):
             raise ShapeError(f"'{word}' is not understood here: {USAGE}")
-    return Shape(cols, *dtypes, rows or max(1, DEFAULT_ELEMENTS // cols),
-                 log_softmax="log_softmax" in options, strided="strided" in options)
+    return [Shape(cols, *types, rows or max(1, DEFAULT_ELEMENTS // cols),
+                  log_softmax="log_softmax" in options, strided="strided" in options)
+            for cols in lengths for types in dtypes]
 
 
 def parse_shapes(text, name):
@@ -76,7 +94,7 @@ def parse_shapes(text, name):
         if not words:
             continue
         try:
-            shapes.append(parse_line(words))
+            shapes += parse_line(words)
         except ShapeError as error:
             raise ShapeError(f"{name}:{number}: {error}") from None
     if not shapes:
