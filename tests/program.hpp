@@ -52,6 +52,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void signal(int number) const { ::kill(child_, number); }
+  [[nodiscard]] pid_t id() const { return child_; }
 
   Outcome wait() {
     int status = 0;

@@ -26,6 +26,7 @@
 #include "print_json.hpp"
 #include "run_report.hpp"
 #include "shapes.hpp"
+#include "warmup_processes.hpp"
 #include "warmup_progress.hpp"
 
 namespace jitsoftmax::tools {
@@ -126,7 +127,7 @@ int warmup(const WarmupRequest& request) {
 
   WarmupProgress progress;
   WarmupOptions how;
-  how.jobs = request.jobs;
+  how.jobs = request.jobs > 0 ? request.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   how.refresh = request.refresh;
   WarmupReport reached;  // all that there is to report of a warmup that was interrupted
   how.progress = [&](const WarmupItem& item, std::size_t done, std::size_t total) {
@@ -135,8 +136,8 @@ int warmup(const WarmupRequest& request) {
     return interrupted() == 0;
   };
   const auto start = std::chrono::steady_clock::now();
-  Engine engine(options);
-  WarmupReport report = engine.warmup(problems, archs, how);
+  WarmupReport report =
+      how.jobs > 1 ? warm_up_in_processes(options, problems, archs, how) : Engine(options).warmup(problems, archs, how);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   progress.clear();
   if (interrupted() != 0) report = std::move(reached);

@@ -42,7 +42,7 @@ class WarmUp {
       const std::size_t i = next_.fetch_add(1);
       if (i >= work_.size()) return;
       try {
-        make(work_[i]);
+        warm_up(code_, work_[i], options_.refresh);
         finish(work_[i].item);
       } catch (...) {
         const std::lock_guard lock(reporting_);
@@ -50,21 +50,6 @@ class WarmUp {
         stop_.store(true);
       }
     }
-  }
-
-  void make(WarmupWork& work) {
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      const Code::Purpose purpose = options_.refresh ? Code::Purpose::refresh : Code::Purpose::warmup;
-      const bool compiled = code_.get(work.specialization, work.item.arch, purpose).compiled;
-      work.item.outcome = compiled ? WarmupOutcome::compiled : WarmupOutcome::cached;
-      work.item.error.clear();
-    } catch (const Error& error) {
-      if (is_fatal(error.code())) throw;
-      work.item.outcome = WarmupOutcome::failed;
-      work.item.error = error.what();
-    }
-    work.item.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   void finish(const WarmupItem& item) {
@@ -103,6 +88,7 @@ std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Probl
         item.problem = problem;
         item.arch = arch;
         item.specialization = std::move(name);
+        item.error = "not reached";
         work.push_back({specialization, std::move(item)});
       }
     }
@@ -110,14 +96,28 @@ std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Probl
   return work;
 }
 
-WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
-                     const std::vector<Arch>& archs, const WarmupOptions& options) {
+void warm_up(Code& code, WarmupWork& work, bool refresh) {
   if (code.store().options().directory.empty()) {
     throw Error(ErrorCode::io_error,
                 "nowhere to put compiled kernels: no cache directory; set JITSOFTMAX_CACHE_DIR or HOME");
   }
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const Code::Purpose purpose = refresh ? Code::Purpose::refresh : Code::Purpose::warmup;
+    const bool compiled = code.get(work.specialization, work.item.arch, purpose).compiled;
+    work.item.outcome = compiled ? WarmupOutcome::compiled : WarmupOutcome::cached;
+    work.item.error.clear();
+  } catch (const Error& error) {
+    if (is_fatal(error.code())) throw;
+    work.item.outcome = WarmupOutcome::failed;
+    work.item.error = error.what();
+  }
+  work.item.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
+                     const std::vector<Arch>& archs, const WarmupOptions& options) {
   std::vector<WarmupWork> work = list_work(engine, problems, archs);
-  for (WarmupWork& w : work) w.item.error = "not reached";
   WarmUp(code, work, options).run();
 
   WarmupReport report;

@@ -19,6 +19,10 @@ struct WarmupWork {
 [[nodiscard]] std::vector<WarmupWork> list_work(const Options& engine, const std::vector<Problem>& problems,
                                                 const std::vector<Arch>& archs);
 
+// Finds or compiles one and says so in its item, also that it failed. Throws Error for what concerns all of them
+// alike: no_compiler, io_error.
+void warm_up(Code& code, WarmupWork& work, bool refresh);
+
 // As Engine::warmup.
 [[nodiscard]] WarmupReport warm_up(Code& code, const Options& engine, const std::vector<Problem>& problems,
                                    const std::vector<Arch>& archs, const WarmupOptions& options);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,29 @@ struct Bench {
     return count;
   }
 };
+
+constexpr const char* many_lengths = "1000..1023 f32\n";
+
+// 0: there is no such process, or it is only waited for.
+pid_t parent_of(pid_t process) {
+  const std::string path = "/proc/" + std::to_string(process) + "/stat";
+  if (!std::filesystem::exists(path)) return 0;
+  const std::string stat = jitsoftmax::testing::read_file(path);  // "12 (name) S 1 ..."
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || stat[name_end + 2] == 'Z') return 0;
+  return static_cast<pid_t>(std::stol(stat.substr(name_end + 4)));
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (const auto process = static_cast<pid_t>(std::stol(name)); parent_of(process) == parent)
+      children.push_back(process);
+  }
+  return children;
+}
 
 }  // namespace
 
@@ -148,6 +172,9 @@ TEST_CASE("a variant is compiled as it was asked for, or refused with the reason
 }
 
 TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun completes") {
+  std::string jobs;
+  SUBCASE("one process") { jobs = "1"; }
+  SUBCASE("several processes") { jobs = "3"; }
   const Bench bench;
   std::string text;
   for (int cols = 32; cols <= 512; cols += 32) text += std::to_string(cols) + " f32\n";
@@ -155,7 +182,7 @@ TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun co
   const auto total = bench.warmup("sm_90", {"--dry-run"}).at("to_compile").get<std::size_t>();
   {
     jitsoftmax::testing::Program program(bench.directory,
-                                         {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "1"});
+                                         {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", jobs});
     while (!std::filesystem::exists(bench.cache)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     program.signal(SIGINT);
     const Outcome outcome = program.wait();
@@ -169,6 +196,61 @@ TEST_CASE("Ctrl-C in the middle of a warmup leaves a valid cache that a rerun co
   // What was written is valid: only the rest is compiled.
   CHECK(bench.warmup("sm_90").at("compiled") == total - files);
   CHECK(bench.cached_files() == total);
+}
+
+TEST_CASE("a process that is killed fails what it was at, and the others do the rest") {
+  const Bench bench;
+  jitsoftmax::testing::write_file(bench.shapes, many_lengths);
+  jitsoftmax::testing::Program program(
+      bench.directory, {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "3", "--json"});
+  while (!std::filesystem::exists(bench.cache)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::vector<pid_t> compiling = children_of(program.id());
+  REQUIRE(compiling.size() == 3);
+  ::kill(compiling[1], SIGKILL);
+  const Outcome outcome = program.wait();
+  CHECK(outcome.code == 1);
+  CHECK(mentions(outcome.err, "was ended by signal 9"));
+  const nlohmann::json report = nlohmann::json::parse(outcome.out);
+  CHECK(report.at("failed") == 1);
+  CHECK(report.at("compiled").get<std::size_t>() + report.at("failed").get<std::size_t>() ==
+        report.at("specializations").get<std::size_t>());
+  CHECK(bench.warmup("sm_90").at("compiled") <= report.at("failed"));
+}
+
+TEST_CASE("a warmup that is killed takes its processes along") {
+  const Bench bench;
+  jitsoftmax::testing::write_file(bench.shapes, many_lengths);
+  std::vector<pid_t> compiling;
+  {
+    const jitsoftmax::testing::Program program(bench.directory,
+                                               {"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "3"});
+    while (!std::filesystem::exists(bench.cache)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    compiling = children_of(program.id());
+    REQUIRE(compiling.size() == 3);
+  }
+  for (const pid_t process : compiling) {
+    CAPTURE(process);
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone; ++i) {
+      gone = parent_of(process) == 0;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(gone);
+  }
+}
+
+TEST_CASE("what several processes have to say is said once") {
+  const Bench bench;
+  jitsoftmax::testing::write_file(bench.shapes, many_lengths);
+  const std::string layer = bench.directory / "layer";
+  std::filesystem::create_directory(layer);
+  std::filesystem::permissions(layer, std::filesystem::perms::all);
+  const Outcome outcome = bench.run({"warmup", "--shapes", bench.shapes, "--arch", "sm_90", "--jobs", "3"},
+                                    {{"JITSOFTMAX_CACHE_LAYERS", layer}});
+  CHECK(outcome.code == 0);
+  const std::size_t first = outcome.err.find("writable by ");
+  CHECK(first != std::string::npos);
+  CHECK(outcome.err.find("writable by ", first + 1) == std::string::npos);
 }
 
 TEST_CASE("a refresh compiles what another NVRTC made, once, and nothing else") {
