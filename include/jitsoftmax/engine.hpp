@@ -220,7 +220,9 @@ struct WarmupReport {
 
 /// How to warm up.
 struct WarmupOptions {
-  int jobs = 0;  ///< compiles at once; 0: as many as there are cores
+  /// Compiles at once, in threads; 0: as many as there are cores. NVRTC lets one thread at a time do a part of each
+  /// compile: of more than about four none gains anything. The program has processes instead.
+  int jobs = 0;
   /// Compile again what an NVRTC of another version made. What a read-only layer has fails: it comes before
   /// anything that could be written.
   bool refresh = false;
