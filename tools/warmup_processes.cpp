@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -21,7 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "api/code.hpp"
@@ -33,8 +32,8 @@ namespace {
 using Json = nlohmann::json;
 
 Error system_error(const char* what) {
-  return Error(ErrorCode::internal, std::string(what) + " failed: " + std::strerror(errno) +
-                                        "; --jobs 1 needs no other process");  // NOLINT(concurrency-mt-unsafe)
+  return Error(ErrorCode::internal,
+               std::string(what) + ": " + std::generic_category().message(errno) + "; --jobs 1 needs no other process");
 }
 
 // What all processes have in common: memory that they share.
@@ -193,9 +192,11 @@ class Conversation {
 
   void listen(std::vector<std::unique_ptr<Child>>& children) {
     std::vector<Child*> speaking;
+    speaking.reserve(children.size());
     for (const auto& child : children) speaking.push_back(child.get());
     while (!speaking.empty()) {
       std::vector<pollfd> ready;
+      ready.reserve(speaking.size());
       for (const Child* child : speaking) ready.push_back({.fd = child->descriptor(), .events = POLLIN, .revents = 0});
       if (poll(ready.data(), ready.size(), -1) < 0) continue;  // by a signal, which they have too or will be told of
       std::vector<Child*> still;
