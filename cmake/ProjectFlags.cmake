@@ -12,7 +12,7 @@ function(jitsoftmax_flags target)
     $<$<BOOL:${JITSOFTMAX_WERROR}>:-Werror>)
   if(JITSOFTMAX_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${JITSOFTMAX_SANITIZE} -fno-sanitize-recover=all
-                                             -fno-omit-frame-pointer -g)
+                                             -fno-omit-frame-pointer -g1)
     target_link_options(${target} PRIVATE -fsanitize=${JITSOFTMAX_SANITIZE})
   endif()
 endfunction()

@@ -8,9 +8,10 @@ cd "$root"
 
 tools/check_tree.sh
 
-# Warnings are errors in both: the optimizer of the release build sees more of them.
+# Warnings are errors in the release build: what sanitizers add to the code makes false ones.
 for preset in sanitize release; do
-  cmake --preset "$preset" "$cuda_headers" -DJITSOFTMAX_WERROR=ON
+  werror=$([[ $preset == release ]] && echo ON || echo OFF)
+  cmake --preset "$preset" "$cuda_headers" -DJITSOFTMAX_WERROR="$werror"
   cmake --build --preset "$preset"
   ctest --preset "$preset" --parallel "$(nproc)"
 done
