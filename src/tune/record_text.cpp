@@ -10,7 +10,10 @@
   }                                 \
   }
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -55,6 +58,13 @@ Json json_of(const RecordEntry& entry) {
   return json;
 }
 
+// Both throw for any other number: of one that is too large the conversion would be undefined.
+std::int64_t integer(const Json& json) { return json.get_ref<const Json::number_integer_t&>(); }
+int small_integer(const Json& json) {
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(std::clamp<std::int64_t>(integer(json), Limits::min(), Limits::max()));
+}
+
 RecordEntry entry_of(const Json& json) {
   RecordEntry entry;
   entry.specialization = json.at("specialization").get<std::string>();
@@ -65,7 +75,7 @@ RecordEntry entry_of(const Json& json) {
   entry.seconds.median = json.at("median_seconds").get<double>();
   entry.seconds.p10 = json.at("p10_seconds").get<double>();
   entry.seconds.p90 = json.at("p90_seconds").get<double>();
-  entry.seconds.rounds = json.at("rounds").get<int>();
+  entry.seconds.rounds = small_integer(json.at("rounds"));
   entry.finalist = json.at("finalist").get<bool>();
   return entry;
 }
@@ -73,7 +83,7 @@ RecordEntry entry_of(const Json& json) {
 // Nothing for a key that no record of this library has.
 std::optional<RecordKey> key_of(const Json& json) {
   RecordKey key;
-  key.problem.cols = json.at("cols").get<std::int64_t>();
+  key.problem.cols = integer(json.at("cols"));
   const auto in = plan::dtype_named(json.at("in").get<std::string>());
   const auto out = plan::dtype_named(json.at("out").get<std::string>());
   if (!in || !out || key.problem.cols < 1) return std::nullopt;
@@ -84,7 +94,7 @@ std::optional<RecordKey> key_of(const Json& json) {
   key.bucket =
       json.at("rows_bucket") == plan::name_of(plan::RowsBucket::few) ? plan::RowsBucket::few : plan::RowsBucket::many;
   key.device = json.at("device").get<std::string>();
-  key.driver_major = json.at("driver_major").get<int>();
+  key.driver_major = small_integer(json.at("driver_major"));
   // Spelled as this library spells it: nothing above was guessed.
   if (json != json_of(key)) return std::nullopt;
   return key;
@@ -92,7 +102,7 @@ std::optional<RecordKey> key_of(const Json& json) {
 
 Record record_of(const Json& json) {
   Record record;
-  record.rows = json.at("rows").get<std::int64_t>();
+  record.rows = integer(json.at("rows"));
   record.effort = json.at("effort").get<std::string>() == "full" ? TuneEffort::full : TuneEffort::quick;
   for (const Json& entry : json.at("specializations")) record.entries.push_back(entry_of(entry));
   return record;
@@ -125,8 +135,7 @@ std::optional<NoRecord> read(std::span<const char> text, Json& json) {
   });
   if (excessive) return NoRecord{damaged, "is no tuning record"};
   if (json.at("format").get<std::string>() != format) return NoRecord{damaged, "is no tuning record"};
-  if (json.at("schema").get<int>() != record_schema)
-    return NoRecord{stale, "was made by another version of the library"};
+  if (integer(json.at("schema")) != record_schema) return NoRecord{stale, "was made by another version of the library"};
   const std::string checksum = json.at("checksum").get<std::string>();
   json.erase("checksum");
   if (checksum_of(json) != checksum) return NoRecord{damaged, "is damaged: its checksum differs"};
@@ -197,7 +206,7 @@ std::variant<RecordOrigin, NoRecord> origin_of(std::span<const char> text, const
     if (auto refused = read(text, json)) return *std::move(refused);
     if (is_stale(json, templates)) return made_with_other_kernels();
     const Json& key = json.at("key");
-    return RecordOrigin{key.at("device").get<std::string>(), key.at("driver_major").get<int>()};
+    return RecordOrigin{key.at("device").get<std::string>(), small_integer(key.at("driver_major"))};
   } catch (const Json::exception&) {
     return unreadable();
   }
