@@ -198,7 +198,10 @@ class Conversation {
       std::vector<pollfd> ready;
       ready.reserve(speaking.size());
       for (const Child* child : speaking) ready.push_back({.fd = child->descriptor(), .events = POLLIN, .revents = 0});
-      if (poll(ready.data(), ready.size(), -1) < 0) continue;  // by a signal, which they have too or will be told of
+      if (poll(ready.data(), ready.size(), -1) < 0) {
+        if (errno != EINTR) throw system_error("poll");
+        continue;  // a signal, which they have too or will be told of
+      }
       std::vector<Child*> still;
       for (std::size_t i = 0; i < speaking.size(); ++i) {
         if (ready[i].revents == 0 || hear(*speaking[i])) still.push_back(speaking[i]);
