@@ -44,7 +44,8 @@ def measured_in(path):
                          kernel["name"] == "best")
                 for case in json.loads(text)["cases"] for kernel in case["kernels"] if "share_of_copy" in kernel]
     found = (LINE.match(line.rstrip()) for line in text.splitlines())
-    return [Measured(int(m["rows"]), m["problem"], m["kernel"], float(m["share"]), False) for m in found if m]
+    return [Measured(int(m["rows"]), m["problem"], m["kernel"], float(m["share"]), False)
+            for m in found if m and m["name"] != "copy"]
 
 
 def words(problem, rows):
