@@ -50,6 +50,12 @@ constexpr int power_of_two(int at_least) {
 }
 constexpr int round_up(int bytes, int to) { return (bytes + to - 1) / to * to; }
 
+// Whether blocks hold so much of their rows that they execute the two halves of a programmatic launch in any launch:
+// it takes time where blocks are small, and gains some where they are not.
+constexpr bool has_large_blocks(const Config& config, int element_bytes) {
+  return config.threads * config.rows * config.elements * element_bytes >= 4096;
+}
+
 // Shared memory for merging partials (max, sum), two values of `accumulator_bytes` each: one of every
 // warp, unless a row fits in a warp; then, where blocks share a row, what all of them send to each other, and the
 // barrier that counts its arrival.

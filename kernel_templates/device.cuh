@@ -9,6 +9,13 @@
 #include "config.cuh"
 #include "types.cuh"
 
+// Of loops over what a thread holds in registers: NVRTC leaves one of more than 32 turns a loop.
+#if defined(__CUDACC__)
+#define JITSOFTMAX_UNROLL _Pragma("unroll")
+#else
+#define JITSOFTMAX_UNROLL
+#endif
+
 #if defined(__CUDACC__)
 #define JITSOFTMAX_KERNEL(config) __global__ void __launch_bounds__((config).threads*(config).rows, (config).resident)
 #else
@@ -54,16 +61,18 @@ unsigned long long await_post(const unsigned long long* from, unsigned turn);
 
 inline int thread_index() {
 #if defined(__CUDACC__)
-  return static_cast<int>(threadIdx.x);
+  const int index = static_cast<int>(threadIdx.x);
+  __builtin_assume(index >= 0);  // spares quotients their instructions for negative numbers
+  return index;
 #else
   return cpu::place().thread;
 #endif
 }
 
-// Blocks are numbered through x and then y: a grid of one dimension ends at 2^31 - 1 blocks.
+// Grids have one dimension.
 inline long long block_index() {
 #if defined(__CUDACC__)
-  return static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+  return static_cast<long long>(blockIdx.x);
 #else
   return cpu::place().block;
 #endif
@@ -71,7 +80,7 @@ inline long long block_index() {
 
 inline long long grid_blocks() {
 #if defined(__CUDACC__)
-  return static_cast<long long>(gridDim.y) * gridDim.x;
+  return static_cast<long long>(gridDim.x);
 #else
   return cpu::place().blocks;
 #endif
@@ -287,45 +296,67 @@ inline void cluster_wait() {
 #endif
 }
 
-// Writes a value of 8 or 16 bytes to the shared memory of block `rank`, at the same offset there, some time
-// later; the barrier of that block which has the same offset as `barrier` counts it. The block has to have
-// started, and must wait at its barrier before it ends.
-template <class T>
-void send_to_block(int rank, int offset, const T& value, const CopyBarrier& barrier) {
-  static_assert(sizeof(T) == 8 || sizeof(T) == 16);
+// A place in the shared memory of block `rank`, `offset` bytes from the start of its arena, and the barrier there which
+// has the same offset as `barrier`. Worked out apart from the sending, so that it can be ready when the value is.
+class RemotePlace {
+ public:
 #if defined(__CUDACC__)
-  unsigned to;
-  unsigned counts;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(offset)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(counts) : "r"(shared_address(barrier.offset())), "r"(rank));
-  struct Halves {
-    unsigned long long at[sizeof(T) / 8];
-  };
-  const auto halves = __builtin_bit_cast(Halves, value);
-  if constexpr (sizeof(T) == 8) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to),
-                 "l"(halves.at[0]), "r"(counts)
-                 : "memory");
-  } else {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(to),
-                 "l"(halves.at[0]), "l"(halves.at[1]), "r"(counts)
-                 : "memory");
+  RemotePlace(int rank, int offset, const CopyBarrier& barrier) {
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to_) : "r"(shared_address(offset)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(counts_)
+                 : "r"(shared_address(barrier.offset())), "r"(rank));
   }
 #else
-  cpu::send_to_block(rank, offset, &value, static_cast<int>(sizeof(T)), barrier.offset());
+  RemotePlace(int rank, int offset, const CopyBarrier& barrier) : rank_(rank), offset_(offset), barrier_(barrier) {}
 #endif
-}
+
+  // Writes a value of 8 or 16 bytes there some time later, when the barrier counts it. The block has to have started,
+  // and must wait at its barrier before it ends.
+  template <class T>
+  void send(const T& value) const {
+    static_assert(sizeof(T) == 8 || sizeof(T) == 16);
+#if defined(__CUDACC__)
+    struct Halves {
+      unsigned long long at[sizeof(T) / 8];
+    };
+    const auto halves = __builtin_bit_cast(Halves, value);
+    if constexpr (sizeof(T) == 8) {
+      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to_),
+                   "l"(halves.at[0]), "r"(counts_)
+                   : "memory");
+    } else {
+      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(to_),
+                   "l"(halves.at[0]), "l"(halves.at[1]), "r"(counts_)
+                   : "memory");
+    }
+#else
+    cpu::send_to_block(rank_, offset_, &value, static_cast<int>(sizeof(T)), barrier_.offset());
+#endif
+  }
+
+ private:
+#if defined(__CUDACC__)
+  unsigned to_;
+  unsigned counts_;
+#else
+  int rank_;
+  int offset_;
+  CopyBarrier barrier_;
+#endif
+};
 
 // ---- kernels of a stream run into each other (sm_90 and newer) --------------------------------------
 
 // A programmatic launch lets a kernel begin while the one before it on the stream is still running. In any other launch
-// neither is executed: even idle they make the blocks of short rows wait.
+// the two halves have nothing to do, but are executed where that is no loss (`always`).
 
 // Until the kernel before has ended and what it wrote can be seen: by every thread, before it touches global memory.
-inline void wait_for_predecessor(const Arguments& arguments) {
+template <bool always = false>
+void wait_for_predecessor(const Arguments& arguments) {
 #if defined(__CUDACC__)
 #if __CUDA_ARCH__ >= 900
-  if (arguments.programmatic != 0) asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (always || arguments.programmatic != 0) asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 #else
   static_cast<void>(arguments);  // a launch that is not programmatic begins when all of it has ended
@@ -334,9 +365,10 @@ inline void wait_for_predecessor(const Arguments& arguments) {
 }
 
 // The kernel after may begin, once every block of this grid has called or ended. It promises nothing about memory.
-inline void let_successor_start(const Arguments& arguments) {
+template <bool always = false>
+void let_successor_start(const Arguments& arguments) {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
-  if (arguments.programmatic != 0) asm volatile("griddepcontrol.launch_dependents;");
+  if (always || arguments.programmatic != 0) asm volatile("griddepcontrol.launch_dependents;");
 #else
   static_cast<void>(arguments);
 #endif
@@ -425,18 +457,15 @@ void store_wide(T* to, const Packet<T, width>& packet) {
 }
 
 // Makes the compiler forget what it has computed from the packet, so that it computes it again
-// instead of keeping it in registers. So does the assembler, which cannot know that the index of a block or
-// thread in a dimension that launches do not use is 0. Each `turn`, 0 or 1, takes another index: the same one twice
-// would cancel.
-template <int turn, class T, int width>
+// instead of keeping it in registers. So does the assembler, which cannot know that the index of a thread in a
+// dimension that launches do not use is 0.
+template <class T, int width>
 void forget_derived(Packet<T, width>& packet) {
 #if defined(__CUDACC__)
-  static_assert(turn == 0 || turn == 1);
   if constexpr (sizeof(packet) % 4 == 0) {
     auto* words = reinterpret_cast<unsigned*>(&packet);
-    const unsigned zero = turn == 0 ? blockIdx.z : threadIdx.z;
     for (unsigned i = 0; i < sizeof(packet) / 4; ++i) {
-      asm volatile("xor.b32 %0, %0, %1;" : "+r"(words[i]) : "r"(zero));
+      asm volatile("xor.b32 %0, %0, %1;" : "+r"(words[i]) : "r"(threadIdx.z));
     }
   }
 #else
@@ -610,6 +639,13 @@ inline float widen(f16 x) {
 #endif
 }
 
+inline float larger_of(float a, float b) { return maximum(a, b); }
+inline double larger_of(double a, double b) { return maximum(a, b); }
+template <class T>
+T larger_of(T a, T b) {
+  return widen(b) > widen(a) || widen(a) != widen(a) ? b : a;
+}
+
 // Two 16-bit elements share a word, which is taken apart as a whole.
 template <int width, class T>
 void widen_packet(accumulator<T>* x, const Packet<T, width>& packet) {
@@ -625,6 +661,58 @@ void widen_packet(accumulator<T>* x, const Packet<T, width>& packet) {
   {
     for (int i = 0; i < width; ++i) x[i] = widen(packet.at[i]);
   }
+}
+
+template <class T, int width>
+struct Halves {
+  Packet<T, width / 2> at[2];
+};
+template <class T, int width>
+Halves<T, width> halves_of(const Packet<T, width>& packet) {
+#if defined(__CUDACC__)
+  return *reinterpret_cast<const Halves<T, width>*>(&packet);
+#else
+  return __builtin_bit_cast(Halves<T, width>, packet);
+#endif
+}
+
+// Element by element the larger one of two packets; drops NaN. Two 16-bit elements take one instruction.
+template <class T, int width>
+Packet<T, width> maximum(const Packet<T, width>& a, const Packet<T, width>& b) {
+  Packet<T, width> larger;
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 2 && width % 2 == 0) {
+    const auto* of_a = reinterpret_cast<const unsigned*>(&a);
+    const auto* of_b = reinterpret_cast<const unsigned*>(&b);
+    auto* pairs = reinterpret_cast<unsigned*>(&larger);
+    for (int i = 0; i < width / 2; ++i) {
+      if constexpr (is_bf16<T>) {
+        asm("max.bf16x2 %0, %1, %2;" : "=r"(pairs[i]) : "r"(of_a[i]), "r"(of_b[i]));
+      } else {
+        asm("max.f16x2 %0, %1, %2;" : "=r"(pairs[i]) : "r"(of_a[i]), "r"(of_b[i]));
+      }
+    }
+  } else
+#endif
+  {
+    for (int i = 0; i < width; ++i) larger.at[i] = larger_of(a.at[i], b.at[i]);
+  }
+  return larger;
+}
+
+// Two 16-bit elements take one instruction.
+template <class T, int width>
+Packet<T, width> negated(Packet<T, width> packet) {
+#if defined(__CUDACC__)
+  if constexpr (sizeof(T) == 2 && width % 2 == 0) {
+    auto* pairs = reinterpret_cast<unsigned*>(&packet);
+    for (int i = 0; i < width / 2; ++i) pairs[i] ^= 0x80008000u;
+  } else
+#endif
+  {
+    for (T& element : packet.at) element = negated(element);
+  }
+  return packet;
 }
 
 // Rounds to nearest, ties to even.

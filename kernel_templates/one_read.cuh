@@ -14,7 +14,6 @@ void softmax_with_one_read(const Arguments& arguments) {
   using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   using Group = RowGroup<config, Columns, Real>;
-  if (!Group::has_rows(Group::tile(), arguments)) return;
   const Group group;
 
   const long long row = group.row(group.tile());
@@ -24,9 +23,10 @@ void softmax_with_one_read(const Arguments& arguments) {
   const auto cover = group.cover(in, cols);
   const Real scale = arguments.scale;
 
-  wait_for_predecessor(arguments);
+  constexpr bool always = has_large_blocks(config, sizeof(In));
+  wait_for_predecessor<always>(arguments);
   Held body(group, in + cover.head, cover, scale);
-  let_successor_start(arguments);
+  let_successor_start<always>(arguments);
   group.prepare_to_merge();
   typename Group::Edges edges;
   group.load_edges(edges, in, cover, scale);

@@ -44,6 +44,17 @@ Real tree_max(const Real* x) {
   }
 }
 
+// The largest of a packet's elements.
+template <class T, int width>
+accumulator<T> largest(const Packet<T, width>& packet) {
+  if constexpr (width > 1) {
+    const Halves<T, width> halves = halves_of(packet);
+    return largest(maximum(halves.at[0], halves.at[1]));
+  } else {
+    return widen(packet.at[0]);
+  }
+}
+
 // A sum whose error does not grow with the number of terms (Kahan's compensation).
 template <class Real>
 struct CompensatedSum {
@@ -85,6 +96,27 @@ Real sum_of_terms(const Real (&x)[count], Real max) {
   Real terms[count];
   for (int i = 0; i < count; ++i) terms[i] = Exp::of(x[i] - zero);
   return tree_sum<count>(terms);
+}
+
+// Packets whose elements are to be multiplied by a scale, of which the magnitude is returned: a negative one changes
+// the elements' signs, so that the largest products are those of the largest elements. Packets that are not there, by
+// `has(k)`, get elements than which none is smaller.
+template <class Real, int count, class In, int width, class Has>
+Real take_sign_of_scale(Packet<In, width> (&packets)[count], Real scale, const Has& has) {
+  if (scale < 0) {
+    for (auto& packet : packets) packet = negated(packet);
+  }
+  for (int k = 0; k < count; ++k) {
+    if (!has(k)) packets[k] = packet_of<width>(lowest_of<In>());
+  }
+  return scale < 0 ? -scale : scale;
+}
+
+// The largest product of elements of which this is the largest, and a scale that is not negative. Of no elements, -inf,
+// it is -inf even if the scale is 0.
+template <class Real>
+Real scaled_maximum(Real largest, Real scale) {
+  return largest == -infinity<Real>() ? largest : scale * largest;
 }
 
 // A partial and some elements more.
@@ -196,8 +228,9 @@ class Finish {
       : zero_(anchor(whole.max)), factor_(Op::template row_factor<Exp>(whole.sum, zero_masked)) {}
   Real operator()(Real x) const { return Op::template result<Exp>(x - zero_, factor_); }
 
-  // What the exponentials of (x - anchor(max)) are multiplied by, one after the other. Their product
-  // may be too small a number to be exact where the result, in the exponential's unit, is not.
+  // What the exponentials of (x - anchor(max)) are multiplied by, one after the other: their product
+  // may be too small a number to be exact where the result, in the exponential's unit, is not. The second one first,
+  // since the maximum is known while the sum is still being agreed on.
   Real row_factor() const { return factor_; }
   Real shift_factor(Real max) const { return exponential(max - zero_); }
 
@@ -229,7 +262,7 @@ class Terms {
     const Real shift = whole.shift_factor(max_);
     for (Real& value : x) {
       if constexpr (Op::is_multiple_of_term) {
-        value = value * row * shift;
+        value = value * shift * row;
       } else {
         value = whole(value);
       }

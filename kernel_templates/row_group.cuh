@@ -44,10 +44,7 @@ class RowGroup {
   // The row of this group in a tile of rows, which one block, or one cluster, works on.
   static long long tile() { return block_index() / config.cluster; }
   long long row(long long tile) const { return tile * config.rows + row_; }
-  // Whether a tile has rows at all; a grid of two dimensions can have tiles to spare.
-  static bool has_rows(long long tile, const Arguments& arguments) { return tile * config.rows < arguments.rows; }
-  // Of a tile that has rows: those of the last one can be fewer. The threads of a row that does not exist stay
-  // for the barriers.
+  // The last tile can have fewer rows. The threads of a row that does not exist stay for the barriers.
   static bool exists(long long row, const Arguments& arguments) { return config.rows == 1 || row < arguments.rows; }
 
   // How a row is cut.
@@ -196,15 +193,12 @@ class RowGroup {
 
   // Once a kernel where the group is a cluster.
   Partial<Real> merge(Partial<Real> part) const {
-    part = lane_merge<lanes>(part);
-    if constexpr (warp_partials(config) > 0) {
-      publish(max_slots(), part.max);
-      publish(sum_slots(), part.sum);
-      sync_block();
-      part = collect_and_merge();
+    if constexpr (config.cluster > 1) {
+      const RemotePlace place = place_in_other_block();
+      return merge_in_cluster(merge_in_block(part), place);
+    } else {
+      return merge_in_block(part);
     }
-    if constexpr (config.cluster > 1) part = merge_in_cluster(part);
-    return part;
   }
 
   // Before the group agrees again on something that it has already agreed on.
@@ -257,10 +251,11 @@ class RowGroup {
     return (bytes - address_modulo(row, bytes)) % bytes / static_cast<int>(sizeof(T));
   }
 
-  // One slot a warp for the maximum and one for the sum.
+  // One slot a warp for the maximum and one for the sum, or for both together.
   static constexpr int real_bytes = static_cast<int>(sizeof(Real));
   static SharedArray<Real> max_slots() { return SharedArray<Real>(0); }
   static SharedArray<Real> sum_slots() { return SharedArray<Real>(warp_partials(config) * real_bytes); }
+  static SharedArray<Partial<Real>> partial_slots() { return SharedArray<Partial<Real>>(0); }
   // What the blocks have sent.
   static SharedArray<Partial<Real>> sent() {
     return SharedArray<Partial<Real>>(cluster_partials_at(config, real_bytes));
@@ -268,31 +263,43 @@ class RowGroup {
   static CopyBarrier merge_barrier() { return CopyBarrier(merge_barrier_at(config, real_bytes)); }
 
   // Makes a warp's value known to the block.
-  void publish(SharedArray<Real> slots, Real value) const {
+  template <class T>
+  void publish(SharedArray<T> slots, const T& value) const {
     if (thread_ % warp_size == 0) slots.store(row_ * warps + thread_ / warp_size, value);
   }
   // What the warps of the row have published, over as many lanes; others have the same again.
-  Real collect(SharedArray<Real> slots, Real nothing) const {
+  template <class T>
+  T collect(SharedArray<T> slots, const T& nothing) const {
     const int warp = thread_ % warp_slots;
     return warp < warps ? slots.load(row_ * warps + warp) : nothing;
   }
-  Partial<Real> collect_and_merge() const {
-    return repeated_lane_merge<warp_slots>(
-        Partial<Real>{collect(max_slots(), -infinity<Real>()), collect(sum_slots(), Real(0))});
+
+  // Of a warp, and of the whole block unless its warps' partials are sent.
+  Partial<Real> merge_in_block(Partial<Real> part) const {
+    part = lane_merge<lanes>(part);
+    if constexpr (warp_partials(config) > 0) {
+      publish(partial_slots(), part);
+      sync_block();
+      part = repeated_lane_merge<warp_slots>(collect(partial_slots(), Partial<Real>{}));
+    }
+    return part;
   }
 
+  // Where this lane sends its warp's partial to.
+  RemotePlace place_in_other_block() const {
+    const int lane = thread_ % warp_size;
+    const int slot = cluster_rank() * sent_partials(config) + thread_ / warp_size;
+    return {lane < config.cluster ? lane : 0, sent().offset(slot), merge_barrier()};
+  }
   // The first warps send their partials to every block; every warp merges what its block is sent.
-  Partial<Real> merge_in_cluster(const Partial<Real>& part) const {
+  Partial<Real> merge_in_cluster(const Partial<Real>& part, const RemotePlace& place) const {
     constexpr int count = cluster_partials(config);
     constexpr int slots = power_of_two(count) < warp_size ? power_of_two(count) : warp_size;
     constexpr int each = (count + slots - 1) / slots;
     const int lane = thread_ % warp_size;
     const int warp = thread_ / warp_size;
     cluster_wait();
-    if (warp < sent_partials(config) && lane < config.cluster) {
-      const int slot = cluster_rank() * sent_partials(config) + warp;
-      send_to_block(lane, sent().offset(slot), part, merge_barrier());
-    }
+    if (warp < sent_partials(config) && lane < config.cluster) place.send(part);
     merge_barrier().wait_for_blocks();
     Partial<Real> parts[each];
     int from = lane % slots;

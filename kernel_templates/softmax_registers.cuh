@@ -7,48 +7,23 @@
 
 namespace jitsoftmax::kernels {
 
-// A thread's packets of a row as they are in memory, and which of them there are.
-template <Config config, class Columns, class In>
-class ReadPackets {
- public:
-  using Real = accumulator<In>;
-  using Group = RowGroup<config, Columns, Real>;
-  static constexpr int width = config.vector;
-  static constexpr int count = config.elements / width;
-
-  ReadPackets(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) : scale_(scale) {
-    group.load_packets(packets_, body, 0, cover);
-    for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
-  }
-
-  // Packet k as scaled numbers; -inf where there is none.
-  void widen(Real* x, int k) const { Group::widen_packet(x, packets_[k], present_[k], scale_); }
-
-  template <int turn>
-  void forget_derived() {
-    for (auto& packet : packets_) kernels::forget_derived<turn>(packet);
-  }
-
- private:
-  Packet<In, width> packets_[count];
-  bool present_[count];
-  Real scale_;
-};
-
 // A thread's packets of a row as numbers: one exponential each.
 template <Config config, class Columns, class In, class Out, class Op>
 class HeldNumbers {
  public:
-  using Packets = ReadPackets<config, Columns, In>;
-  using Real = typename Packets::Real;
+  using Real = accumulator<In>;
   using Exp = Exponential<Real>;
-  using Group = typename Packets::Group;
+  using Group = RowGroup<config, Columns, Real>;
+  static constexpr int width = config.vector;
+  static constexpr int count = config.elements / width;
 
-  HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale)
-      : packets_(group, body, cover, scale) {}
+  HeldNumbers(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) : scale_(scale) {
+    group.load_packets(packets_, body, 0, cover);
+    for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
+  }
 
   Partial<Real> partial() {
-    for (int k = 0; k < Packets::count; ++k) packets_.widen(x_ + k * Packets::width, k);
+    for (int k = 0; k < count; ++k) Group::widen_packet(x_ + k * width, packets_[k], present_[k], scale_);
     return terms_.partial(x_);
   }
 
@@ -58,7 +33,9 @@ class HeldNumbers {
   }
 
  private:
-  Packets packets_;
+  Packet<In, width> packets_[count];
+  bool present_[count];
+  Real scale_;
   Real x_[config.elements];
   Terms<Op, Exp, Real> terms_;
 };
@@ -68,47 +45,46 @@ class HeldNumbers {
 template <Config config, class Columns, class In, class Out, class Op>
 class HeldPackets {
  public:
-  using Packets = ReadPackets<config, Columns, In>;
-  using Real = typename Packets::Real;
+  using Real = accumulator<In>;
   using Exp = Exponential<Real>;
-  using Group = typename Packets::Group;
-  static constexpr int width = Packets::width;
-  static constexpr int count = Packets::count;
+  using Group = RowGroup<config, Columns, Real>;
+  static constexpr int width = config.vector;
+  static constexpr int count = config.elements / width;
 
-  HeldPackets(const Group& group, const In* body, const typename Group::Cover& cover, Real scale)
-      : packets_(group, body, cover, scale) {}
+  HeldPackets(const Group& group, const In* body, const typename Group::Cover& cover, Real scale) : scale_(scale) {
+    group.load_packets(packets_, body, 0, cover);
+    for (int k = 0; k < count; ++k) present_[k] = group.has(k, 0, cover);
+  }
 
   Partial<Real> partial() {
-    Real maxima[count];
-    for (int k = 0; k < count; ++k) {
-      Real x[width];
-      packets_.widen(x, k);
-      maxima[k] = tree_max<width>(x);
-    }
-    const Real max = tree_max<count>(maxima);
-    packets_.template forget_derived<0>();
+    scale_ = take_sign_of_scale(packets_, scale_, [&](int k) { return present_[k]; });
+    const Real max = scaled_maximum(largest(tree_max<count>(packets_)), scale_);
     Real sums[count];
     for (int k = 0; k < count; ++k) {
       Real x[width];
-      packets_.widen(x, k);
-      sums[k] = sum_of_terms<Exp>(x, max);
+      widen_packet(x, packets_[k]);
+      for (Real& value : x) value = scale_ * value;
+      const Real sum = sum_of_terms<Exp>(x, max);
+      sums[k] = present_[k] ? sum : Real(0);
     }
     return {max, tree_sum<count>(sums)};
   }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    packets_.template forget_derived<1>();
+    for (auto& packet : packets_) forget_derived(packet);
     const bool wide = group.writes_wide(body);
     for (int k = 0; k < count; ++k) {
       Real x[width];
-      packets_.widen(x, k);
-      for (Real& value : x) value = finish(value);
+      widen_packet(x, packets_[k]);
+      for (Real& value : x) value = finish(scale_ * value);
       group.store_packet(x, k, body, wide, 0, cover);
     }
   }
 
  private:
-  Packets packets_;
+  Packet<In, width> packets_[count];
+  bool present_[count];
+  Real scale_;
 };
 
 template <bool packed>

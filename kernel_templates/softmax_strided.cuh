@@ -15,7 +15,6 @@ strided(const Arguments arguments) {
   using Index = typename Columns::Index;
   static_assert(config.cluster == 1);
   constexpr Index step = static_cast<Index>(Group::warps) * Group::columns;
-  if (!Group::has_rows(arguments)) return;
   Group group(arguments);
   Real x[Group::rows][Group::columns];
   wait_for_predecessor(arguments);

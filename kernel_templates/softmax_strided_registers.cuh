@@ -41,41 +41,38 @@ class TilePackets {
   explicit TilePackets(const Group& group) { group.load_packets(packets_, 0); }
 
   void partials(const Group& group, Partial<Real> (&parts)[rows]) {
-    for (int i = 0; i < Group::columns; ++i) {
-      Real column[rows];
-      group.widen_column(column, packets_, i, 0);
-      for (int v = 0; v < rows; ++v) parts[v].max = maximum(parts[v].max, column[v]);
-    }
-    forget_derived<0>();
+    scale_ = take_sign_of_scale(packets_, group.scale(), [&](int i) { return group.has(i, 0); });
+    Real maxima[rows];
+    widen_packet(maxima, tree_max<Group::columns>(packets_));
+    for (Real& max : maxima) max = scaled_maximum(max, scale_);
     // Sums of a few terms each, for the error and for additions that do not wait for one another.
-    constexpr int chunk = 8;
-    Real sums[rows][(Group::columns + chunk - 1) / chunk] = {};
+    constexpr int chunk = 16;
+    constexpr int chunks = (Group::columns + chunk - 1) / chunk;
+    Real sums[rows][chunks] = {};
+    JITSOFTMAX_UNROLL
     for (int i = 0; i < Group::columns; ++i) {
       Real column[rows];
-      group.widen_column(column, packets_, i, 0);
+      widen_packet(column, packets_[i]);
       for (int v = 0; v < rows; ++v) {
+        const Real term = Exp::of(scale_ * column[v] - anchor(maxima[v]));
         Real& sum = sums[v][i / chunk];
-        sum = sum + Exp::of(column[v] - anchor(parts[v].max));
+        sum = sum + (group.has(i, 0) ? term : Real(0));
       }
     }
-    for (int v = 0; v < rows; ++v) parts[v].sum = tree_sum<(Group::columns + chunk - 1) / chunk>(sums[v]);
+    for (int v = 0; v < rows; ++v) parts[v] = {maxima[v], tree_sum<chunks>(sums[v])};
   }
 
   void store(const Group& group, const Finish<Op, Exp, Real> (&finish)[rows]) {
-    forget_derived<1>();
+    for (auto& packet : packets_) forget_derived(packet);
     group.store_columns(0, [&](Real(&column)[rows], int i) {
-      group.widen_column(column, packets_, i, 0);
-      for (int v = 0; v < rows; ++v) column[v] = finish[v](column[v]);
+      widen_packet(column, packets_[i]);
+      for (int v = 0; v < rows; ++v) column[v] = finish[v](scale_ * column[v]);
     });
   }
 
  private:
-  template <int turn>
-  void forget_derived() {
-    for (auto& packet : packets_) kernels::forget_derived<turn>(packet);
-  }
-
   typename Group::Packets packets_;
+  Real scale_ = 1;
 };
 
 template <bool packed, class Group, class Op>
@@ -93,12 +90,12 @@ strided_registers(const Arguments arguments) {
   using Group = TileGroup<config, Columns, In, Out>;
   using Real = typename Group::Real;
   using Exp = Exponential<Real>;
-  if (!Group::has_rows(arguments)) return;
   Group group(arguments);
 
-  wait_for_predecessor(arguments);
+  constexpr bool always = has_large_blocks(config, sizeof(In));
+  wait_for_predecessor<always>(arguments);
   typename HeldTile<config.packed, Group, Op>::type tile(group);
-  let_successor_start(arguments);
+  let_successor_start<always>(arguments);
   group.prepare_to_merge();
   Partial<Real> parts[Group::rows];
   tile.partials(group, parts);

@@ -24,18 +24,17 @@ class TileGroup {
   static_assert(rows == 1 || config.aligned);
   static_assert(config.shared == tile_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
 
-  // Whether the tile has rows at all; a grid of two dimensions can have tiles to spare.
-  static bool has_rows(const Arguments& arguments) { return tile() * tile_rows < arguments.rows; }
-
-  // The tile of this block. The lanes of rows that do not exist touch no memory; they stay for the barriers.
+  // The tile of this block. The lanes of rows that do not exist write nothing; they stay for the barriers.
   explicit TileGroup(const Arguments& arguments)
       : warp_(thread_index() / warp_size),
         lane_(thread_index() % warp_size),
         cols_(Columns::count(arguments)),
         inner_(arguments.inner),
         scale_(arguments.scale) {
-    const long long row = tile() * tile_rows + lane_ * rows;
+    long long row = tile() * tile_rows + lane_ * rows;
     exists_ = row < arguments.rows;
+    // A lane without rows reads the last ones too, which takes no test; nothing comes of it.
+    if (!exists_) row = arguments.rows - rows;
     const long long outer = row / inner_;
     const long long offset = row % inner_ + first_column() * inner_;
     in_ = static_cast<const In*>(arguments.in) + outer * arguments.in_stride + offset;
@@ -57,6 +56,17 @@ class TileGroup {
   // Columns of a row.
   Index cols() const { return cols_; }
 
+  Real scale() const { return scale_; }
+
+  // Whether this thread has a column i from column `first` on.
+  bool has(int i, Index first) const {
+    if constexpr (Columns::is_known) {
+      // Where all threads have it, that shall be known when the kernel is compiled.
+      if (first + (i + 1) * warps <= cols_) return true;
+    }
+    return first + i * warps + first_column() < cols_;
+  }
+
   // This thread's columns from column `first` on, as they are in memory: a packet has an element of each of its rows.
   using Packets = Packet<In, rows>[columns];
   void load_packets(Packets& packets, Index first) const {
@@ -66,25 +76,21 @@ class TileGroup {
       from += warps * inner_;
     }
   }
-  // Column i of them as scaled numbers; -inf where there is none.
-  void widen_column(Real (&x)[rows], const Packets& packets, int i, Index first) const {
-    widen_packet(x, packets[i]);
-    for (Real& value : x) value = has(i, first) ? scale_ * value : -infinity<Real>();
-  }
-  // Both.
+  // The same as scaled numbers; -inf where there is none.
   void load(Real (&x)[rows][columns], Index first) const {
     Packets packets;
     load_packets(packets, first);
     for (int i = 0; i < columns; ++i) {
       Real column[rows];
-      widen_column(column, packets, i, first);
-      for (int v = 0; v < rows; ++v) x[v][i] = column[v];
+      widen_packet(column, packets[i]);
+      for (int v = 0; v < rows; ++v) x[v][i] = has(i, first) ? scale_ * column[v] : -infinity<Real>();
     }
   }
 
   // Writes this thread's columns from column `first` on; `result(column, i)` makes column i.
   template <class Result>
   void store_columns(Index first, const Result& result) const {
+    if (!exists_) return;
     Out* to = out_ + first * inner_;
     for (int i = 0; i < columns; ++i) {
       Real column[rows];
@@ -112,7 +118,7 @@ class TileGroup {
     if constexpr (config.cluster > 1) {
       cluster_wait();
       const int to_all = block_partials().offset(place(cluster_rank(), row));
-      for (int to = helper; to < config.cluster; to += helpers) send_to_block(to, to_all, whole, merge_barrier());
+      for (int to = helper; to < config.cluster; to += helpers) RemotePlace(to, to_all, merge_barrier()).send(whole);
       merge_barrier().wait_for_blocks();
       whole = merged<config.cluster>(block_partials(), row, helper);
     }
@@ -126,13 +132,6 @@ class TileGroup {
   Index first_column() const {
     if constexpr (config.cluster > 1) return cluster_rank() * config.threads + warp_;
     return warp_;
-  }
-  bool has(int i, Index first) const {
-    if constexpr (Columns::is_known) {
-      // Where all threads have it, that shall be known when the kernel is compiled.
-      if (first + (i + 1) * warps <= cols_) return exists_;
-    }
-    return exists_ && first + i * warps + first_column() < cols_;
   }
 
   // Of `count` partials of a row, of which this helper takes its share.

@@ -31,6 +31,11 @@ struct AccumulatorOf<double> {
 template <class T>
 using accumulator = typename AccumulatorOf<T>::type;
 
+inline float negated(float x) { return -x; }
+inline double negated(double x) { return -x; }
+inline f16 negated(f16 x) { return {static_cast<unsigned short>(x.bits ^ 0x8000u)}; }
+inline bf16 negated(bf16 x) { return {static_cast<unsigned short>(x.bits ^ 0x8000u)}; }
+
 // What no element is smaller than.
 template <class T>
 constexpr T lowest_of() {
@@ -50,6 +55,13 @@ template <class T, int width>
 struct alignas(sizeof(T) * width) Packet {
   T at[width];
 };
+
+template <int width, class T>
+Packet<T, width> packet_of(T value) {
+  Packet<T, width> packet;
+  for (T& element : packet.at) element = value;
+  return packet;
+}
 
 // The number of columns, known when the kernel is compiled or only when it is launched. `Index`
 // counts elements of a row: 32 bits where they are enough, since loops over a row are hot.

@@ -51,10 +51,7 @@ std::int64_t bytes_moved(const Problem& problem, std::int64_t rows) {
 
 std::optional<std::int64_t> blocks_of(const plan::Specialization& s, std::int64_t count) {
   if (s.config.persistent || s.family == plan::Family::split) return std::nullopt;  // the device has a say
-  Rows rows;
-  rows.count = count;
-  const plan::Geometry geometry = plan::geometry(s, rows, 1);
-  return std::int64_t{geometry.grid_x} * geometry.grid_y;
+  return ((count - 1) / plan::rows_of_tile(s) + 1) * s.config.cluster;
 }
 
 }  // namespace

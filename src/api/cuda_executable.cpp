@@ -7,8 +7,8 @@
 namespace jitsoftmax {
 
 cuda::LoadedKernel load(const plan::Specialization& specialization, const jit::Cubin& cubin) {
-  const plan::Geometry grid = plan::geometry(specialization, Rows{.count = 1}, 1);
-  return {cubin, cuda::LaunchShape{.cluster = grid.cluster, .block = grid.block, .shared = grid.shared}};
+  const plan::Geometry shape = plan::geometry(specialization, Rows{.count = 1}, 1);
+  return {cubin, cuda::LaunchShape{.cluster = shape.cluster, .block = shape.block, .shared = shape.shared}};
 }
 
 CudaExecutable::CudaExecutable(const Problem& problem, MaskedRows masked, bool programmatic, plan::Bundle bundle,
@@ -41,23 +41,28 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
 
   const cuda::ContextScope scope(context_ ? context_->context() : nullptr);
   const std::size_t chosen = plan::select(bundle_, checked);
+  for (Rows rest = checked; rest.count != 0;) {
+    launch_at_once(chosen, plan::take_rows_of_launch(bundle_[chosen], problem_, rest), stream);
+  }
+  if (in_flight_) in_flight_->launched(stream);
+}
+
+void CudaExecutable::launch_at_once(std::size_t chosen, const Rows& rows, Stream stream) const {
   const cuda::LoadedKernel& kernel = (*kernels_)[chosen];
-  const plan::Geometry grid = plan::geometry(bundle_[chosen], checked, kernel.resident_blocks());
+  const plan::Geometry shape = plan::geometry(bundle_[chosen], rows, kernel.resident_blocks());
   void* const workspace = workspaces_[chosen] != nullptr ? workspaces_[chosen]->for_launch(stream) : nullptr;
-  kernels::Arguments arguments = plan::arguments(problem_, checked, masked_, grid, workspace);
-  const bool cooperative = grid.gang > 1;
+  kernels::Arguments arguments = plan::arguments(problem_, rows, masked_, shape, workspace);
+  const bool cooperative = shape.gang > 1;
   const bool programmatic = programmatic_ && !cooperative;  // the driver takes one of them
   arguments.programmatic = programmatic ? 1 : 0;
   cuda::launch(kernel.function(),
-               {.grid_x = grid.grid_x,
-                .grid_y = grid.grid_y,
-                .cluster = grid.cluster,
-                .block = grid.block,
-                .shared = grid.shared,
+               {.grid = shape.grid,
+                .cluster = shape.cluster,
+                .block = shape.block,
+                .shared = shape.shared,
                 .cooperative = cooperative,
                 .programmatic = programmatic},
                stream, &arguments);
-  if (in_flight_) in_flight_->launched(stream);
 }
 
 std::vector<std::string> CudaExecutable::specializations() const {

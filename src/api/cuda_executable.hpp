@@ -41,6 +41,9 @@ class CudaExecutable final : public Executable {
   [[nodiscard]] bool stays() const noexcept override { return in_flight_ == nullptr || in_flight_->endless(); }
 
  private:
+  // By kernel `chosen`, as many rows as one launch takes.
+  void launch_at_once(std::size_t chosen, const Rows& rows, Stream stream) const;
+
   Problem problem_;
   MaskedRows masked_;
   bool programmatic_;

@@ -91,9 +91,9 @@ LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
 void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void* arguments) {
   void* parameters[] = {arguments};
   if (shape.cluster == 1 && !shape.cooperative && !shape.programmatic) {
-    check(driver().LaunchKernel(function, shape.grid_x, shape.grid_y, 1, shape.block, 1, 1, shape.shared, stream,
-                                parameters, nullptr),
-          "cuLaunchKernel");
+    check(
+        driver().LaunchKernel(function, shape.grid, 1, 1, shape.block, 1, 1, shape.shared, stream, parameters, nullptr),
+        "cuLaunchKernel");
     return;
   }
   std::array<CUlaunchAttribute, 3> attributes{};
@@ -111,8 +111,8 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }
   CUlaunchConfig config{};
-  config.gridDimX = shape.grid_x;
-  config.gridDimY = shape.grid_y;
+  config.gridDimX = shape.grid;
+  config.gridDimY = 1;
   config.gridDimZ = 1;
   config.blockDimX = shape.block;
   config.blockDimY = 1;

@@ -9,9 +9,8 @@ namespace jitsoftmax::cuda {
 
 // How a kernel is launched, in the driver's terms.
 struct LaunchShape {
-  unsigned grid_x = 1;
-  unsigned grid_y = 1;
-  unsigned cluster = 1;      // blocks along x that form a thread block cluster
+  unsigned grid = 1;         // blocks, in one dimension
+  unsigned cluster = 1;      // blocks that form a thread block cluster
   unsigned block = 1;        // threads
   unsigned shared = 0;       // bytes of dynamic shared memory a block
   bool cooperative = false;  // all blocks are on the device at once, or the launch is an error

@@ -36,8 +36,10 @@ std::string illegal(const Specialization& s) {
     return "a block has more than 1024 threads";
   }
   if (threads * c.rows % kernels::warp_size != 0) return "threads * rows is not a multiple of 32";
-  if (c.cluster < 1 || c.cluster > most_cluster || !std::has_single_bit(static_cast<unsigned>(c.cluster))) {
-    return "the blocks a row are not a power of two up to 16";
+  if (c.cluster < 1 || c.cluster > most_cluster ||
+      (!is_strided(s.family) && !std::has_single_bit(static_cast<unsigned>(c.cluster)))) {
+    return is_strided(s.family) ? "the blocks a row are not 1 to 16"
+                                : "the blocks a row are not a power of two up to 16";
   }
   if (c.cluster > 1 && !reads_once(s.family)) return "clusters are of the families that read a row once";
   if (c.cluster > 1 && !is_strided(s.family) && (c.rows != 1 || threads < kernels::warp_size)) {

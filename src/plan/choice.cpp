@@ -181,6 +181,14 @@ struct TileLimits {
   bool packed;  // elements of 16 bits, in pairs
 };
 
+// Blocks of a cluster that hold packed columns: with 64 registers a thread, which the compiler keeps to without a spill
+// if the blocks are not a power of two.
+constexpr int most_packed_columns = 37;  // of a thread
+int packed_cluster(std::int64_t columns, int warps) noexcept {
+  const int cluster = static_cast<int>(divide_up(columns, std::int64_t{warps} * most_packed_columns));
+  return power_of_two(cluster) == cluster ? cluster + 1 : cluster;
+}
+
 // Rows side by side in the registers of a small block, or of a cluster of them, within the first limits that allow it.
 // Elements of 16 bits in pairs, since an access of a warp is 64 bytes otherwise.
 Specialization for_strided(const Problem& problem, const Arch& arch, bool deterministic) {
@@ -191,9 +199,11 @@ Specialization for_strided(const Problem& problem, const Arch& arch, bool determ
   const int most_cluster = has_large_clusters(arch) ? 16 : has_clusters(arch) ? 8 : 1;
   for (const TileLimits& limits : pairs ? std::span<const TileLimits>(of_pairs) : of_elements) {
     const int columns = most_elements_in_registers(problem, false, limits.warps * warp);  // of a thread
-    const int cluster = power_of_two(divide_up(problem.cols, std::int64_t{limits.warps} * columns));
+    int cluster = power_of_two(divide_up(problem.cols, std::int64_t{limits.warps} * columns));
     if (cluster > std::min(limits.cluster, most_cluster)) continue;
     const int warps = std::min(power_of_two(divide_up(problem.cols, 8)), limits.warps);
+    const bool bounded = limits.packed && cluster > 1;
+    if (bounded) cluster = packed_cluster(problem.cols, warps);
     const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
     return specialization(problem, Family::strided_registers,
                           {.threads = warps,
@@ -201,7 +211,8 @@ Specialization for_strided(const Problem& problem, const Arch& arch, bool determ
                            .cluster = cluster,
                            .vector = vector,
                            .elements = static_cast<int>(each) * vector,
-                           .packed = limits.packed});
+                           .packed = limits.packed,
+                           .resident = bounded ? warp / warps : 0});
   }
   return generic(problem);
 }
@@ -218,16 +229,18 @@ bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0 && stride % vector == 0;
 }
 
-// What serves strided rows whose packets are not aligned: the same tile of fewer rows, if registers hold its columns
-// as numbers.
+// What serves strided rows whose packets are not aligned: the same warps with a tile of fewer rows, if registers hold
+// its columns as numbers.
 Specialization by_single_elements(const Specialization& wide) {
   const Problem problem{.cols = wide.cols, .in = wide.in, .out = wide.out, .op = wide.op, .layout = Layout::strided};
-  const int columns = wide.config.elements / wide.config.vector;
+  const int cluster = power_of_two(wide.config.cluster);
+  const std::int64_t columns =
+      divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{wide.config.threads} * cluster);
   if (wide.family == Family::strided_registers &&
       columns <= most_elements_in_registers(problem, false, wide.config.threads * warp)) {
     return specialization(
         problem, wide.family,
-        {.threads = wide.config.threads, .rows = warp, .cluster = wide.config.cluster, .elements = columns});
+        {.threads = wide.config.threads, .rows = warp, .cluster = cluster, .elements = static_cast<int>(columns)});
   }
   return generic(problem);
 }

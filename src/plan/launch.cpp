@@ -1,6 +1,7 @@
 #include "plan/launch.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -130,18 +131,37 @@ Rows check(const Problem& problem, const Rows& rows) {
   return resolved;
 }
 
+Rows take_rows_of_launch(const Specialization& specialization, const Problem& problem, Rows& rest) noexcept {
+  const kernels::Config& config = specialization.config;
+  // A grid has at most 2^31 - 1 blocks on every device, and here whole clusters.
+  const std::int64_t most = ((std::int64_t{1} << 31) - 1) / config.cluster * rows_of_tile(specialization);
+  Rows part = rest;
+  if (config.persistent || specialization.family == Family::split || rest.count <= most) {
+    rest.count = 0;
+    return part;
+  }
+  // Whole groups of `inner` rows side by side if there is room for one, or a piece of a group, of which `left` are
+  // left.
+  const std::int64_t left = rest.count % rest.inner != 0 ? rest.count % rest.inner : rest.inner;
+  const std::int64_t before = rest.inner - left;
+  part.count = most >= rest.inner ? most / rest.inner * rest.inner : std::min(most, left);
+  const std::int64_t end = before + part.count;
+  const auto elements = [&](std::int64_t stride) { return end / rest.inner * stride + end % rest.inner - before; };
+  rest.in = static_cast<const std::byte*>(rest.in) + elements(rest.in_stride) * size_of(problem.in);
+  rest.out = static_cast<std::byte*>(rest.out) + elements(rest.out_stride) * size_of(problem.out);
+  rest.count -= part.count;
+  return part;
+}
+
 Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept {
   const kernels::Config& config = specialization.config;
-  // Of gridDim.x, on every device; whole clusters.
-  const std::int64_t most_x = ((std::int64_t{1} << 31) - 1) / config.cluster;
   const std::int64_t gang = gang_of(specialization, resident_blocks);
   std::int64_t tiles = (rows.count - 1) / rows_of_tile(specialization) + 1;
   if (config.persistent) tiles = std::min<std::int64_t>(tiles, std::max(resident_blocks, 1));
   if (specialization.family == Family::split) tiles = std::min(tiles, gangs(gang, resident_blocks)) * gang;
 
   Geometry geometry;
-  geometry.grid_y = static_cast<unsigned>((tiles - 1) / most_x + 1);
-  geometry.grid_x = static_cast<unsigned>(((tiles - 1) / geometry.grid_y + 1) * config.cluster);
+  geometry.grid = static_cast<unsigned>(tiles * config.cluster);
   geometry.cluster = static_cast<unsigned>(config.cluster);
   geometry.gang = static_cast<unsigned>(gang);
   geometry.block = static_cast<unsigned>(config.threads * config.rows);

@@ -17,17 +17,22 @@ void check(const Problem& problem);
 // filled in. Nothing is to be launched if problem.cols or rows.count is 0.
 [[nodiscard]] Rows check(const Problem& problem, const Rows& rows);
 
+// Takes from `rest` the rows that one launch has blocks for: as good as always all of them. `rest` is checked and not
+// empty, and what is left in it may be.
+[[nodiscard]] Rows take_rows_of_launch(const Specialization& specialization, const Problem& problem,
+                                       Rows& rest) noexcept;
+
+// In one dimension: a kernel that has to look at two of them, and whether its block is one to spare, begins later.
 struct Geometry {
-  unsigned grid_x = 1;
-  unsigned grid_y = 1;  // > 1 where more blocks are needed than one dimension of a grid takes
+  unsigned grid = 1;  // blocks
   unsigned block = 1;
-  unsigned cluster = 1;  // blocks along x that form one
+  unsigned cluster = 1;  // blocks that form one
   unsigned gang = 1;     // of the split family: neighbouring blocks that share a row; the whole grid has to be resident
   unsigned shared = 0;   // bytes
 };
 
 // `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels and gangs.
-// `rows` are checked and not empty.
+// `rows` are checked, not empty and those of one launch.
 [[nodiscard]] Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept;
 
 // `workspace`: of so many bytes as workspace_bytes() says, for this launch alone while it runs.

@@ -21,7 +21,7 @@ cuda::LoadedKernel load(jit::Compiler& compiler, const Arch& arch, std::string n
 
 void launch(const cuda::LoadedKernel& kernel, std::int64_t blocks, int threads, kernels::Arguments arguments,
             CUstream stream) {
-  cuda::launch(kernel.function(), {.grid_x = static_cast<unsigned>(blocks), .block = static_cast<unsigned>(threads)},
+  cuda::launch(kernel.function(), {.grid = static_cast<unsigned>(blocks), .block = static_cast<unsigned>(threads)},
                stream, &arguments);
 }
 

@@ -39,6 +39,11 @@ inline Options gpu_options(const std::string& variant = "", MaskedRows masked = 
   return options;
 }
 
+// Compiles in parallel what a test is about to ask for.
+inline void warm_up(Engine& engine, const std::vector<Problem>& problems) {
+  (void)engine.warmup(problems, {cuda::architecture(cuda::current_device())});
+}
+
 class GpuCase {
  public:
   GpuCase(const Problem& problem, std::int64_t count, std::int64_t inner = 1) : problem_(problem) {

@@ -49,7 +49,7 @@ class Copy {
                                  .rows = cycles,
                                  .cols = static_cast<long long>(words),
                                  .programmatic = programmatic ? 1 : 0};
-    cuda::launch(kernel_.function(), {.grid_x = blocks, .block = threads, .programmatic = programmatic}, stream,
+    cuda::launch(kernel_.function(), {.grid = blocks, .block = threads, .programmatic = programmatic}, stream,
                  &arguments);
   }
 

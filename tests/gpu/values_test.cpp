@@ -108,10 +108,35 @@ TEST_CASE("small rows of extreme numbers have their known results") {
     for (const double each : softmax_of(engine, std::vector<double>(4096, 1), DType::f16)) REQUIRE(each == 0x1p-12);
     for (const double each : softmax_of(engine, std::vector<double>(512, 1), DType::bf16)) REQUIRE(each == 0x1p-9);
   }
-  // A scale is rounded into the product before the maximum is subtracted, and may overflow it.
+}
+
+TEST_CASE(
+    "a scale is rounded into the product before the maximum is subtracted: of any sign, 0, and one that overflows") {
+  const Gpu gpu;
   Engine engine(gpu_options());
-  CHECK(std::isnan(softmax_of(engine, {3e38, 0}, DType::f32, Op::softmax, 2)[0]));
-  CHECK(softmax_of(engine, {5, 1}, DType::f32, Op::softmax, 0) == std::vector<double>{0.5, 0.5});
+  std::vector<Problem> problems;
+  for (const auto& [in, out] : type_pairs) {
+    for (const Op op : {Op::softmax, Op::log_softmax}) {
+      // The last ones hold elements of 16 bits as they are.
+      for (const std::int64_t cols : {5, 1000, 65543}) problems.push_back({cols, in, out, op});
+      for (const std::int64_t cols : {5, 2500}) problems.push_back({cols, in, out, op, Layout::strided});
+    }
+  }
+  warm_up(engine, problems);
+  for (const Problem& problem : problems) {
+    const std::int64_t inner = problem.layout == Layout::strided ? 66 : 1;
+    for (const float scale : {0.3F, -0.7F, 0.0F, -0.0F, 1e30F, 3e38F, -3e38F}) {
+      GpuCase test(problem, 3 * inner, inner);
+      test.rows.scale = scale;
+      test.fill([&](std::int64_t r, std::int64_t j) {
+        const double value = static_cast<double>((j * 37 + r * 11) % 64 - 32) / 8;
+        return r % 3 == 1 && j == problem.cols / 2 ? std::copysign(infinity, -scale) : value;
+      });
+      CAPTURE(plan::describe(problem));
+      CAPTURE(scale);
+      CHECK(test.check(engine.prepare(problem)) == "");
+    }
+  }
 }
 
 TEST_CASE("a row of 131072 equal f16 numbers becomes a subnormal that is not flushed") {

@@ -26,7 +26,7 @@ void Cluster::run(const plan::Geometry& geometry, long long index, const std::fu
   block_threads_ = static_cast<int>(geometry.block);
   count_ = size_ * block_threads_;
   first_block_ = index * size_;
-  grid_blocks_ = static_cast<long long>(geometry.grid_x) * geometry.grid_y;
+  grid_blocks_ = static_cast<long long>(geometry.grid);
   seed_ = seed;
   std::seed_seq mixed{seed & 0xffffffffu, seed >> 32, static_cast<std::uint64_t>(index)};
   order_.seed(mixed);

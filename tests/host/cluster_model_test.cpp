@@ -15,13 +15,13 @@ using kernels::cluster_arrive;
 using kernels::cluster_rank;
 using kernels::cluster_wait;
 using kernels::CopyBarrier;
-using kernels::send_to_block;
+using kernels::RemotePlace;
 using kernels::SharedArray;
 using kernels::sync_block;
 using kernels::thread_index;
 
 plan::Geometry clusters(unsigned cluster, unsigned threads, unsigned shared, unsigned count = 1) {
-  return {.grid_x = cluster * count, .grid_y = 1, .block = threads, .cluster = cluster, .shared = shared};
+  return {.grid = cluster * count, .block = threads, .cluster = cluster, .shared = shared};
 }
 
 void cluster_barrier() {
@@ -40,7 +40,7 @@ struct Parts {
   std::function<void(int)> send = [](int blocks) {
     if (thread_index() >= blocks) return;
     const long long value = cluster_rank() + 1;
-    send_to_block(thread_index(), slots().offset(cluster_rank()), value, CopyBarrier(0));
+    RemotePlace(thread_index(), slots().offset(cluster_rank()), CopyBarrier(0)).send(value);
   };
   std::function<void()> wait = [] { CopyBarrier(0).wait(); };
   std::function<void(int)> read = [](int blocks) {
@@ -165,7 +165,7 @@ TEST_CASE("values are sent to places of their own, within the memory of a block 
   const auto with = [](int rank, int offset) {
     Parts parts;
     parts.send = [=](int) {
-      if (thread_index() == 0) send_to_block(rank, offset, 1LL, CopyBarrier(0));
+      if (thread_index() == 0) RemotePlace(rank, offset, CopyBarrier(0)).send(1LL);
     };
     return caught_with(parts);
   };

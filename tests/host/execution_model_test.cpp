@@ -24,7 +24,7 @@ using kernels::thread_index;
 
 TEST_CASE("every thread of every block runs once and knows its place") {
   std::vector<std::atomic<int>> runs(6 * 96);
-  const plan::Geometry shape{.grid_x = 3, .grid_y = 2, .block = 96, .shared = 0};
+  const plan::Geometry shape{.grid = 6, .block = 96, .shared = 0};
   run_grid(
       shape,
       [&] {

@@ -38,8 +38,7 @@ class ClusterPool {
 
 void run_grid(const plan::Geometry& geometry, const std::function<void()>& kernel, std::uint64_t seed) {
   static ClusterPool pool;
-  const long long clusters =
-      static_cast<long long>(geometry.grid_x) * geometry.grid_y / (geometry.cluster * geometry.gang);
+  const long long clusters = static_cast<long long>(geometry.grid) / (geometry.cluster * geometry.gang);
   std::atomic<long long> next{0};
   std::mutex mutex;
   std::exception_ptr error;

@@ -17,7 +17,7 @@ using kernels::Partial;
 constexpr kernels::Config config{.threads = 32, .vector = 1, .elements = 1, .blocked = true};
 using Group = kernels::RowGroup<config, kernels::PartOf<kernels::Runtime>, float>;
 
-plan::Geometry gangs(unsigned size, unsigned count) { return {.grid_x = size * count, .block = 32, .gang = size}; }
+plan::Geometry gangs(unsigned size, unsigned count) { return {.grid = size * count, .block = 32, .gang = size}; }
 
 struct Workspace {
   explicit Workspace(int size, int count)

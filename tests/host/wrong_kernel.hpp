@@ -15,7 +15,7 @@ namespace jitsoftmax::host_test {
 constexpr int tries = 20;  // orders of the threads
 
 inline plan::Geometry geometry(unsigned threads, unsigned shared = 0, unsigned blocks = 1) {
-  return {.grid_x = blocks, .grid_y = 1, .block = threads, .shared = shared};
+  return {.grid = blocks, .block = threads, .shared = shared};
 }
 
 // The message of the error that every order of the threads ends in; it names the coordinates.

@@ -231,7 +231,7 @@ TEST_CASE("strided rows that move wide have a kernel beside them for rows whose 
   rows.out_stride += 1;
   CHECK(width(rows) == 1);
   // A tile has 32 rows times the width of an access.
-  CHECK(plan::geometry(bundle.front(), {.count = 129}, 1).grid_x ==
+  CHECK(plan::geometry(bundle.front(), {.count = 129}, 1).grid ==
         3 * static_cast<unsigned>(bundle.front().config.cluster));
 }
 
@@ -266,15 +266,14 @@ TEST_CASE("a gang has as many blocks as hold a row, or as the device has room fo
     for (const std::int64_t rows : {1, 2, 3, 64}) {
       const plan::Geometry grid = plan::geometry(s, {.count = rows}, room);
       CHECK(grid.gang == static_cast<unsigned>(blocks));
-      CHECK(grid.grid_y == 1);
-      CHECK(grid.grid_x ==
+      CHECK(grid.grid ==
             grid.gang * std::min<unsigned>(static_cast<unsigned>(rows), static_cast<unsigned>(room) / grid.gang));
-      const auto gangs = static_cast<std::int64_t>(grid.grid_x / grid.gang);
+      const auto gangs = static_cast<std::int64_t>(grid.grid / grid.gang);
       CHECK(plan::workspace_bytes(s, room) >= static_cast<std::size_t>(gangs * kernels::gang_words(blocks, 4) * 8));
     }
   }
   CHECK(plan::geometry(s, {.count = 3}, blocks - 1).gang == static_cast<unsigned>(blocks) - 1);
-  CHECK(plan::geometry(s, {.count = 3}, 0).grid_x == 1);
+  CHECK(plan::geometry(s, {.count = 3}, 0).grid == 1);
   CHECK(plan::workspace_bytes(plan::choose({.cols = 4096}, hopper).front(), 264) == 0);
 }
 
@@ -343,43 +342,63 @@ TEST_CASE("counted is compiled for any number of columns, and neither chosen nor
   }
 }
 
-TEST_CASE("a grid covers any number of rows with legal dimensions and few blocks to spare") {
+TEST_CASE("launches cover any number of rows once, with legal grids and no block to spare") {
   std::mt19937_64 random(20260101);
-  const Problem problem{.cols = 4};
-  const plan::Specialization s = plan::choose(problem, hopper).front();
-  std::vector<std::int64_t> counts{1, 2, 65535, 65536, 65537, 131071, 2'200'000'000, std::int64_t{1} << 40};
-  for (int i = 0; i < 1000; ++i) counts.push_back(1 + static_cast<std::int64_t>(random() >> (20 + random() % 40)));
-  for (const std::int64_t count : counts) {
-    CAPTURE(count);
-    const plan::Geometry grid = plan::geometry(s, {.count = count}, 264);
-    REQUIRE(grid.grid_x >= 1);
-    REQUIRE(grid.grid_x <= 2147483647U);
-    REQUIRE(grid.grid_y >= 1);
-    REQUIRE(grid.grid_y <= 65535);
-    const std::int64_t blocks = static_cast<std::int64_t>(grid.grid_x) * grid.grid_y;
-    REQUIRE(blocks * s.config.rows >= count);
-    REQUIRE((blocks - grid.grid_y) * s.config.rows < count);
-    REQUIRE(grid.block == static_cast<unsigned>(s.config.threads * s.config.rows));
-  }
-  // Whole clusters, also where the grid has two dimensions.
+  const Problem contiguous{.cols = 4};
+  const Problem strided{.cols = 4, .layout = Layout::strided};
+  const plan::Specialization packed = plan::choose(contiguous, hopper).front();
   const plan::Specialization clustered = plan::specialization(
-      {.cols = 4096}, plan::Family::registers, {.threads = 64, .cluster = 8, .vector = 4, .elements = 8});
-  for (const std::int64_t count : counts) {
-    CAPTURE(count);
-    if (count > std::int64_t{1} << 42) continue;  // beyond the second dimension
-    const plan::Geometry grid = plan::geometry(clustered, {.count = count}, 264);
-    REQUIRE(grid.cluster == 8);
-    REQUIRE(grid.grid_x % 8 == 0);
-    REQUIRE(grid.grid_x <= 2147483647U);
-    REQUIRE(grid.grid_y <= 65535);
-    const std::int64_t rows = static_cast<std::int64_t>(grid.grid_x / 8) * grid.grid_y;
-    REQUIRE(rows >= count);
-    REQUIRE(rows - grid.grid_y < count);
+      contiguous, plan::Family::registers, {.threads = 64, .cluster = 8, .vector = 4, .elements = 8});
+  const plan::Specialization tiles = plan::choose(strided, hopper).front();
+  std::vector<std::int64_t> counts{1, 2, 65535, 65536, 65537, 131071, 2'200'000'000, std::int64_t{1} << 40};
+  for (int i = 0; i < 1000; ++i) counts.push_back(1 + static_cast<std::int64_t>(random() >> (22 + random() % 40)));
+  for (const plan::Specialization* s : {&packed, &clustered, &tiles}) {
+    const Problem& problem = s == &tiles ? strided : contiguous;
+    for (const std::int64_t count : counts) {
+      constexpr std::intptr_t base = 1 << 20;  // an address for arithmetic only
+      Rows rows{.out = reinterpret_cast<void*>(base),
+                .in = reinterpret_cast<const void*>(base),
+                .out_stride = 6,
+                .in_stride = 5};
+      if (s == &tiles) {
+        rows.inner = 1 + static_cast<std::int64_t>(random() >> (24 + random() % 40));
+        rows.in_stride = 4 * rows.inner + 1;
+        rows.out_stride = 4 * rows.inner + 2;
+      }
+      if (count > (std::int64_t{1} << 42) / rows.inner) continue;
+      rows.count = count * rows.inner;
+      CAPTURE(rows.count);
+      CAPTURE(rows.inner);
+      // Where row r is, in elements from the first: of the input.
+      const auto place = [&](std::int64_t r, std::int64_t stride) { return r / rows.inner * stride + r % rows.inner; };
+      std::int64_t first = 0;
+      int launches = 0;
+      for (Rows rest = rows; rest.count != 0; ++launches) {
+        REQUIRE(reinterpret_cast<std::intptr_t>(rest.in) - base == 4 * place(first, rows.in_stride));
+        REQUIRE(reinterpret_cast<std::intptr_t>(rest.out) - base == 4 * place(first, rows.out_stride));
+        const Rows part = plan::take_rows_of_launch(*s, problem, rest);
+        // What a launch takes for its last row is that row.
+        const std::int64_t last = first + part.count - 1;
+        REQUIRE(place(last, rows.in_stride) == place(first, rows.in_stride) + place(part.count - 1, rows.in_stride));
+        const plan::Geometry grid = plan::geometry(*s, part, 264);
+        REQUIRE(grid.grid >= 1);
+        REQUIRE(grid.grid <= 2147483647U);
+        REQUIRE(grid.grid % grid.cluster == 0);
+        REQUIRE(grid.block == static_cast<unsigned>(s->config.threads * s->config.rows));
+        const std::int64_t tiles_of_grid = grid.grid / grid.cluster;
+        REQUIRE(tiles_of_grid * plan::rows_of_tile(*s) >= part.count);
+        REQUIRE((tiles_of_grid - 1) * plan::rows_of_tile(*s) < part.count);
+        first += part.count;
+      }
+      REQUIRE(first == rows.count);
+      if (rows.count < std::int64_t{1} << 28) REQUIRE(launches == 1);
+    }
   }
-  CHECK(plan::geometry(s, {.count = 7}, 264).cluster == 1);
+  CHECK(plan::geometry(packed, {.count = 7}, 264).cluster == 1);
+  CHECK(plan::geometry(clustered, {.count = 7}, 264).cluster == 8);
   const plan::Specialization v4 = plan::choose({.cols = 4096}, hopper, {.name = "v4"}).front();
-  CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid_x == 264);
-  CHECK(plan::geometry(v4, {.count = 7}, 264).grid_x == 7);
+  CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid == 264);
+  CHECK(plan::geometry(v4, {.count = 7}, 264).grid == 7);
 }
 
 TEST_CASE("sizes, strides and pointers that cannot be served are argument errors that say what is wrong") {
