@@ -93,6 +93,7 @@ Code::Result Code::get(const plan::Specialization& specialization, const Arch& a
 std::vector<Code::Result> Code::compile_together(const std::vector<plan::Specialization>& specializations,
                                                  const Arch& arch) {
   std::vector<jit::Program> programs;
+  programs.reserve(specializations.size());
   for (const plan::Specialization& each : specializations) programs.push_back(jit::program(each, arch));
   std::vector<Result> results;
   for (jit::Cubin& cubin : counted(programs.size(), [&] { return compiler_.compile_together(programs); }))

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -182,22 +185,29 @@ TEST_CASE("threads that use more kernels than there is room for always launch on
     options.workers = 2;
     Engine engine(options);
     (void)stand_in::take_launches();
+    std::atomic<std::size_t> used = 0;
+    // In the background kernels come in their own time, and with them what has to leave.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto goes_on = [&](int i) {
+      return i < 300 || (engine.stats().evictions == 0 && std::chrono::steady_clock::now() < deadline);
+    };
     {
       std::vector<std::jthread> threads;
       for (unsigned t = 0; t < 6; ++t) {
         threads.emplace_back([&, t] {
           const CurrentDevice mine;
           unsigned random = t + 1;
-          for (int i = 0; i < 300; ++i) {
+          for (int i = 0; goes_on(i); ++i) {
             random = random * 1664525 + 1013904223;
             use(engine, static_cast<int>(random >> 24) % 12);
+            ++used;
           }
         });
       }
     }
     CHECK(engine.stats().evictions > 0);
     const std::vector<stand_in::Launch> launches = stand_in::take_launches();
-    CHECK(launches.size() == 1800);
+    CHECK(launches.size() == used);
     CHECK(std::ranges::all_of(launches, is_right));
     CHECK(stand_in::violations().empty());
   }
