@@ -18,7 +18,8 @@ struct Config {
   bool packed = false;      // elements are held as they are in memory, and their exponentials computed twice
   bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;  // the grid fills the device once and strides over the rows
-  int pieces = 0;           // asynchronous copies that a block's part of a row arrives in
+  int pieces = 0;           // of what waits in shared memory: asynchronous copies that a block's part of a row arrives
+                            // in; of a tile, groups of staged_columns columns of each thread
   int resident = 0;         // blocks that a multiprocessor is to hold at once, which bounds the registers;
                             // 0: the compiler's choice
   int shared = 0;           // bytes of shared memory a block, as planned by the host
@@ -103,6 +104,21 @@ constexpr int tile_bytes(const Config& config, int accumulator_bytes) {
                             : tile_block_partials_at(config, accumulator_bytes);
 }
 
+// A staged tile: the same, then the columns of each warp that wait in shared memory, in pieces. They arrive by
+// asynchronous copies of 16 bytes a lane.
+constexpr int staged_columns = 8;
+constexpr int copy_bytes = 16;
+constexpr int tile_column_bytes(const Config& config, int element_bytes) {
+  return config.rows * config.vector * element_bytes;
+}
+constexpr int tile_columns_at(const Config& config, int accumulator_bytes) {
+  return round_up(tile_bytes(config, accumulator_bytes), copy_bytes);
+}
+constexpr int staged_tile_bytes(const Config& config, int accumulator_bytes, int element_bytes) {
+  return tile_columns_at(config, accumulator_bytes) +
+         config.threads * config.pieces * staged_columns * tile_column_bytes(config, element_bytes);
+}
+
 // What the blocks of a gang tell each other through: the number of the last turn, then, for two turns, the partial of
 // every block, of whose bytes each word carries four. Partials are aligned to 16 bytes.
 constexpr int gang_header_words = 2;
@@ -112,7 +128,7 @@ constexpr long long gang_words(int blocks, int accumulator_bytes) {
 
 // The shared memory of the staged family: slots for merging, one barrier a piece, then the packets,
 // which take 16 bytes each.
-constexpr int staged_packet_bytes = 16;
+constexpr int staged_packet_bytes = copy_bytes;
 constexpr int staged_barriers_at(const Config& config, int accumulator_bytes) {
   return round_up(merge_bytes(config, accumulator_bytes), staged_packet_bytes);
 }

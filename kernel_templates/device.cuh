@@ -47,6 +47,10 @@ void copy_barrier_init(int offset);
 void copy_barrier_expect(int offset, int bytes);
 void copy_barrier_wait(int offset);
 void copy_to_shared(int to, const void* from, int bytes, int barrier_offset);
+void sync_warp();
+void start_copy(int to, const void* from, int bytes);
+void close_copies();
+void wait_for_copies(int newest);
 void cluster_arrive();
 void cluster_wait();
 void send_to_block(int rank, int offset, const void* from, int bytes, int barrier_offset);
@@ -119,6 +123,16 @@ inline void sync_block() {
   __syncthreads();
 #else
   cpu::sync_block();
+#endif
+}
+
+// What lanes of the warp have written, or copied and waited for, can be read by the others. Every lane of the warp
+// calls.
+inline void sync_warp() {
+#if defined(__CUDACC__)
+  __syncwarp();
+#else
+  cpu::sync_warp();
 #endif
 }
 
@@ -263,6 +277,44 @@ inline void copy_to_shared(int to, const void* from, int bytes, const CopyBarrie
                : "memory");
 #else
   cpu::copy_to_shared(to, from, bytes, barrier.offset());
+#endif
+}
+
+// ---- copies that a thread waits for itself (sm_80 and newer) ---------------------------------------
+
+// Starts a copy of copy_bytes into shared memory, `to` bytes from the start of the arena; both addresses are aligned to
+// them. The line that it comes from is the first to leave the L2 cache.
+inline void start_copy(int to, const void* from) {
+#if defined(__CUDACC__)
+  unsigned long long leaves_first;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(leaves_first));
+  // Of an address that is in part the same for the whole warp, NVRTC 13.0's assembler takes that part from a register
+  // that it is not in. The index of a thread in a dimension that launches do not use is 0, which it does not know.
+  const unsigned address = shared_address(to) ^ threadIdx.z;
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(address),
+               "l"(__cvta_generic_to_global(from)), "n"(copy_bytes), "l"(leaves_first)
+               : "memory");
+#else
+  cpu::start_copy(to, from, copy_bytes);
+#endif
+}
+
+// Those that this thread has started since it last called are a group.
+inline void close_copies() {
+#if defined(__CUDACC__)
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  cpu::close_copies();
+#endif
+}
+
+// Until all groups of this thread but the `newest` ones are there, for this thread.
+template <int newest>
+void wait_for_copies() {
+#if defined(__CUDACC__)
+  asm volatile("cp.async.wait_group %0;" ::"n"(newest) : "memory");
+#else
+  cpu::wait_for_copies(newest);
 #endif
 }
 
@@ -428,15 +480,19 @@ void store_one(T* to, T value) {
   *to = value;
 }
 
+// The line of a read that is the last one may be the first to leave the L2 cache.
+enum class Lines { stay, leave_first };
+
 // Moves a packet between registers and memory in one access of its whole size (at most 16 bytes,
 // a power of two). `from` and `to` are aligned to it.
-template <class T, int width>
+template <class T, int width, Lines lines = Lines::stay>
 Packet<T, width> load_wide(const T* from) {
   static_assert(sizeof(Packet<T, width>) <= 16);
   Packet<T, width> packet;
 #if defined(__CUDACC__)
   using Whole = Word<Packet<T, width>>;
-  *reinterpret_cast<Whole*>(&packet) = *reinterpret_cast<const Whole*>(from);
+  const auto* whole = reinterpret_cast<const Whole*>(from);
+  *reinterpret_cast<Whole*>(&packet) = lines == Lines::stay ? *whole : __ldcs(whole);
 #else
   cpu::access_global(from, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(&packet, from, sizeof(packet));
@@ -449,7 +505,12 @@ void store_wide(T* to, const Packet<T, width>& packet) {
   static_assert(sizeof(packet) <= 16);
 #if defined(__CUDACC__)
   using Whole = Word<Packet<T, width>>;
-  *reinterpret_cast<Whole*>(to) = *reinterpret_cast<const Whole*>(&packet);
+  const Whole whole = *reinterpret_cast<const Whole*>(&packet);
+  if constexpr (sizeof(packet) == 16) {
+    __stwb(reinterpret_cast<Whole*>(to), whole);  // an assignment becomes four stores now and then
+  } else {
+    *reinterpret_cast<Whole*>(to) = whole;
+  }
 #else
   cpu::access_global(to, static_cast<int>(sizeof(packet)));
   __builtin_memcpy(to, &packet, sizeof(packet));

@@ -58,7 +58,11 @@ void Cluster::prepare(const plan::Geometry& geometry, const std::function<void()
     starting.interval = interval_;
     starting.at_barrier = 0;
     starting.exited = 0;
-    starting.at_shuffle.assign(static_cast<std::size_t>((block_threads_ + warp_size - 1) / warp_size), 0);
+    const auto warps = static_cast<std::size_t>((block_threads_ + warp_size - 1) / warp_size);
+    starting.at_shuffle.assign(warps, 0);
+    starting.at_warp_barrier.assign(warps, 0);
+    starting.warp_syncs.assign(warps, 0);
+    starting.thread_copies.reset(block_threads_, static_cast<int>(geometry.shared));
   }
   if (threads_.size() < static_cast<std::size_t>(count_)) threads_.resize(static_cast<std::size_t>(count_));
   ready_.clear();
@@ -127,6 +131,7 @@ void Cluster::leave() {
   if (at(current_).arrived != at(current_).waited) {
     fail(current_, "exits without having waited for the cluster barrier that it has arrived at");
   }
+  check(own().thread_copies.left_behind(in_block(current_)));
   if (++own().exited == block_threads_) check(own().copies.left_behind());
 }
 
@@ -162,7 +167,13 @@ kernels::cpu::Place Cluster::place() const {
 
 Moment Cluster::now() const {
   const int rank = rank_of(current_);
-  return {in_block(current_), rank, block(rank).interval, at(current_).arrived, at(current_).waited};
+  const int thread = in_block(current_);
+  return {thread,
+          rank,
+          block(rank).interval,
+          at(current_).arrived,
+          at(current_).waited,
+          block(rank).warp_syncs[static_cast<std::size_t>(thread / warp_size)]};
 }
 
 void Cluster::sync_block() {
@@ -202,13 +213,35 @@ void Cluster::finish_shuffle(int first) {
   }
 }
 
+void Cluster::sync_warp() {
+  const auto warp = static_cast<std::size_t>(in_block(current_) / warp_size);
+  if (++own().at_warp_barrier[warp] < warp_size) return wait(State::at_warp_barrier);
+  own().at_warp_barrier[warp] = 0;
+  ++own().warp_syncs[warp];
+  const int first = current_ - in_block(current_) % warp_size;
+  for (int lane = 0; lane < warp_size; ++lane) wake(first + lane);
+}
+
+void Cluster::start_copy(int to, const void* from, int bytes) {
+  access_global(from, bytes);
+  check(own().copies.withhold(now(), to, bytes));
+  check(own().thread_copies.start(now(), to, from));
+}
+
+// Why the running thread may not touch these bytes, which a copy is to bring.
+std::optional<std::string> Cluster::withhold(int offset, int bytes) const {
+  const Block& mine = block(rank_of(current_));
+  if (auto why = mine.copies.withhold(now(), offset, bytes)) return why;
+  return mine.thread_copies.withhold(now(), offset, bytes);
+}
+
 void Cluster::shared_load(void* to, int offset, int bytes, int alignment) {
-  check(own().copies.withhold(now(), offset, bytes));
+  check(withhold(offset, bytes));
   check(own().shared.load(now(), to, offset, bytes, alignment));
 }
 
 void Cluster::shared_store(int offset, const void* from, int bytes, int alignment) {
-  check(own().copies.withhold(now(), offset, bytes));
+  check(withhold(offset, bytes));
   check(own().shared.store(now(), offset, from, bytes, alignment));
 }
 
@@ -318,6 +351,8 @@ std::string Cluster::where(int thread) const {
       return "waits at a barrier of the block";
     case State::at_shuffle:
       return "waits in a shuffle with lane mask " + std::to_string(at(thread).lane_mask);
+    case State::at_warp_barrier:
+      return "waits at a barrier of its warp";
     case State::at_cluster_barrier:
       return "waits for a cluster barrier";
     case State::at_copy_barrier:
@@ -343,12 +378,13 @@ void Cluster::report_missing() const {
   const int block_last = block_first + block_threads_;
   int first = state == State::at_cluster_barrier ? 0 : block_first;
   int last = state == State::at_cluster_barrier ? count_ : block_last;
-  if (state == State::at_shuffle) {
+  const bool of_warp = state == State::at_shuffle || state == State::at_warp_barrier;
+  if (of_warp) {
     first = waiting - in_block(waiting) % warp_size;
     last = first + warp_size;
   }
   for (int other = first; other < last; ++other) {
-    if (state == State::at_shuffle && other >= block_last) {
+    if (of_warp && other >= block_last) {
       fail(waiting,
            where(waiting) + ", but its warp is not whole: the block ends before lane " + std::to_string(other - first));
     }

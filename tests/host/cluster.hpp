@@ -15,6 +15,7 @@
 #include "host/fiber.hpp"
 #include "host/ready_threads.hpp"
 #include "host/shared_memory.hpp"
+#include "host/thread_copies.hpp"
 #include "kernel_templates/device.cuh"
 #include "plan/launch.hpp"
 
@@ -45,9 +46,22 @@ class Cluster {
   void post(unsigned long long* to, unsigned long long word);
   unsigned long long await_post(const unsigned long long* from, unsigned turn);
   void copy_to_shared(int to, const void* from, int bytes, int barrier);
+  void sync_warp();
+  void start_copy(int to, const void* from, int bytes);
+  void close_copies() { own().thread_copies.close(in_block(current_)); }
+  void wait_for_copies(int newest) { check(own().thread_copies.wait(now(), newest)); }
 
  private:
-  enum class State { ready, at_barrier, at_shuffle, at_cluster_barrier, at_copy_barrier, at_post, exited };
+  enum class State {
+    ready,
+    at_barrier,
+    at_shuffle,
+    at_warp_barrier,
+    at_cluster_barrier,
+    at_copy_barrier,
+    at_post,
+    exited
+  };
   struct Thread {  // numbered through the cluster
     std::unique_ptr<Fiber> fiber;
     State state = State::exited;
@@ -63,10 +77,14 @@ class Cluster {
   struct Block {
     SharedMemory shared;
     Copies copies{shared};
+    ThreadCopies thread_copies{shared};
     std::uint64_t interval = 0;
     int at_barrier = 0;
     int exited = 0;
-    std::vector<int> at_shuffle;  // threads of each warp
+    // Of each warp:
+    std::vector<int> at_shuffle;       // threads
+    std::vector<int> at_warp_barrier;  // threads
+    std::vector<std::uint64_t> warp_syncs;
   };
   struct Abandoned {};  // unwinds the threads of a cluster that has failed
 
@@ -81,6 +99,7 @@ class Cluster {
   void wake(int thread);
   void finish_shuffle(int first);
   void abandon();
+  [[nodiscard]] std::optional<std::string> withhold(int offset, int bytes) const;
   void check(const std::optional<std::string>& why) const;
   void expect_predecessor_ended() const;
   [[noreturn]] void fail(int thread, const std::string& what) const;

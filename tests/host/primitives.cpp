@@ -31,6 +31,11 @@ void copy_to_shared(int to, const void* from, int bytes, int barrier_offset) {
   Cluster::current().copy_to_shared(to, from, bytes, barrier_offset);
 }
 
+void sync_warp() { Cluster::current().sync_warp(); }
+void start_copy(int to, const void* from, int bytes) { Cluster::current().start_copy(to, from, bytes); }
+void close_copies() { Cluster::current().close_copies(); }
+void wait_for_copies(int newest) { Cluster::current().wait_for_copies(newest); }
+
 void wait_for_predecessor() { Cluster::current().wait_for_predecessor(); }
 void post(unsigned long long* to, unsigned long long word) { Cluster::current().post(to, word); }
 unsigned long long await_post(const unsigned long long* from, unsigned turn) {

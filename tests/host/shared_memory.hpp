@@ -8,20 +8,26 @@
 #include <string>
 #include <vector>
 
+#include "kernel_templates/config.cuh"
+
 namespace jitsoftmax::host_test {
 
 // A thread at some point of its run: where it is and which barriers it has passed.
 struct Moment {
-  int thread = 0;              // of its block
-  int rank = 0;                // of its block in the cluster
-  std::uint64_t interval = 0;  // between two barriers of its block; grows
-  std::uint64_t arrived = 0;   // cluster barriers that it has arrived at,
-  std::uint64_t waited = 0;    // and waited for
+  int thread = 0;                // of its block
+  int rank = 0;                  // of its block in the cluster
+  std::uint64_t interval = 0;    // between two barriers of its block; grows
+  std::uint64_t arrived = 0;     // cluster barriers that it has arrived at,
+  std::uint64_t waited = 0;      // and waited for
+  std::uint64_t warp_syncs = 0;  // that its warp has passed
+
+  [[nodiscard]] int warp() const { return thread / kernels::warp_size; }
 
   // Whether barriers order what was done then before what is done now. A cluster barrier does not: it
   // tells that a block has started, and with that of its copy barriers.
   [[nodiscard]] bool is_before(const Moment& now) const {
-    return rank == now.rank && (thread == now.thread || interval < now.interval);
+    return rank == now.rank &&
+           (thread == now.thread || interval < now.interval || (warp() == now.warp() && warp_syncs < now.warp_syncs));
   }
   [[nodiscard]] bool is_announced_to(const Moment& now) const { return is_before(now) || arrived < now.waited; }
 };
@@ -36,7 +42,8 @@ class SharedMemory {
   void reset(int bytes, std::uint64_t interval);
 
   // What is wrong with the access, as a clause; nothing if it was made. A race is two threads that
-  // touch a byte with no barrier in between, one of them writing: it is found whichever comes first.
+  // touch a byte with no barrier of their block or warp in between, one of them writing: it is found whichever comes
+  // first.
   std::optional<std::string> load(const Moment& now, void* to, int offset, int bytes, int alignment);
   std::optional<std::string> store(const Moment& now, int offset, const void* from, int bytes, int alignment);
 
