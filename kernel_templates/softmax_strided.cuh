@@ -14,6 +14,7 @@ strided(const Arguments arguments) {
   using Exp = Exponential<Real>;
   using Index = typename Columns::Index;
   static_assert(config.cluster == 1);
+  static_assert(config.shared == tile_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
   constexpr Index step = static_cast<Index>(Group::warps) * Group::columns;
   Group group(arguments);
   Real x[Group::rows][Group::columns];

@@ -64,14 +64,15 @@ class TilePackets {
 
   void store(const Group& group, const Finish<Op, Exp, Real> (&finish)[rows]) {
     for (auto& packet : packets_) forget_derived(packet);
-    group.store_columns(0, [&](Real(&column)[rows], int i) {
+    auto* to = group.output(0);
+    group.template store_columns<Group::columns>(to, 0, [&](Real(&column)[rows], int i) {
       widen_packet(column, packets_[i]);
       for (int v = 0; v < rows; ++v) column[v] = finish[v](scale_ * column[v]);
     });
   }
 
  private:
-  typename Group::Packets packets_;
+  typename Group::Packet packets_[Group::columns];
   Real scale_ = 1;
 };
 
@@ -90,6 +91,7 @@ strided_registers(const Arguments arguments) {
   using Group = TileGroup<config, Columns, In, Out>;
   using Real = typename Group::Real;
   using Exp = Exponential<Real>;
+  static_assert(config.shared == tile_bytes(config, sizeof(Real)), "the launch has the shared memory of the plan");
   Group group(arguments);
 
   constexpr bool always = has_large_blocks(config, sizeof(In));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "plan/choice.hpp"
 #include "plan/prediction.hpp"
 
 namespace jitsoftmax::tools {
@@ -19,6 +20,14 @@ std::string plural(std::int64_t count, const char* noun) {
 }
 
 bool for_any_number(const Specialization& s) { return s.most_rows == std::numeric_limits<std::int64_t>::max(); }
+
+// "at most 64 rows"
+std::string how_many_rows(const Specialization& s) {
+  if (for_any_number(s))
+    return s.least_rows == 0 ? "any number of rows" : fmt::format("{} rows and more", s.least_rows);
+  return s.least_rows == 0 ? fmt::format("at most {} rows", s.most_rows)
+                           : fmt::format("{} to {} rows", s.least_rows, s.most_rows);
+}
 
 const char* what_it_does(Family family) {
   switch (family) {
@@ -37,9 +46,11 @@ const char* what_it_does(Family family) {
     case Family::strided:
       return "rows side by side are read twice and written once";
     case Family::strided_registers:
+      return "rows side by side stay in registers between their one read and their one write";
+    case Family::strided_staged:
       break;
   }
-  return "rows side by side stay in registers between their one read and their one write";
+  return "rows side by side wait in registers and in shared memory between their one read and their one write";
 }
 
 // Who chose the kernel, and for how many rows.
@@ -49,8 +60,7 @@ std::string why(const Explanation& explanation, const Specialization& s) {
                               ? fmt::format("a tuning record of {}", explanation.choice.device)
                               : fmt::format("the built-in rules for {} on {}", plan::describe(explanation.problem),
                                             explanation.choice.arch.name());
-  return fmt::format("{}, for {}", who,
-                     for_any_number(s) ? "any number of rows" : fmt::format("at most {} rows", s.most_rows));
+  return fmt::format("{}, for {}", who, how_many_rows(s));
 }
 
 const char* who(Origin origin) {
@@ -124,10 +134,11 @@ std::string prediction(double share) {
 
 std::string heading(const ExplainedKernel& kernel) {
   if (kernel.for_aligned && kernel.for_others) return "Any rows";
-  if (!kernel.for_aligned) return "Other rows";
+  if (kernel.for_others) return "Other rows";
   const Specialization& s = kernel.specialization;
-  if (plan::is_strided(s.family)) return fmt::format("Rows in groups of {} side by side, aligned", s.config.vector);
-  return fmt::format("Rows that begin at multiples of {} elements", s.config.vector);
+  const int elements = plan::elements_of_access(s);
+  if (plan::is_strided(s.family)) return fmt::format("Rows in groups of {} side by side, aligned", elements);
+  return fmt::format("Rows that begin at multiples of {} elements", elements);
 }
 
 std::string to_text(const ExplainedKernel& kernel, const Explanation& explanation) {
@@ -153,6 +164,7 @@ ordered_json to_json(const ExplainedKernel& kernel, const Explanation& explanati
                     {"other_rows", kernel.for_others},
                     {"chosen_by", who(s.origin)},
                     {"why", why(explanation, s)},
+                    {"least_rows", s.least_rows},
                     {"most_rows", nullptr},
                     {"family", plan::name_of(s.family)},
                     {"threads_a_row", s.config.threads * s.config.cluster},

@@ -24,16 +24,15 @@
 namespace jitsoftmax::tools {
 namespace {
 
-// The member of the bundle that runs for so many rows, at addresses and distances that are multiples of
-// every access, or of none but an element.
-std::size_t serving(const plan::Bundle& bundle, const Problem& problem, std::int64_t count, bool aligned) {
-  constexpr std::int64_t widest = 64;  // bytes, and elements: beyond any access
-  alignas(widest) std::array<std::byte, 2 * widest> memory{};
-  const std::int64_t step = aligned ? widest : 1;
+// The member of the bundle that runs for so many rows, at addresses and distances that are multiples of so many
+// elements, but of no more.
+constexpr std::int64_t widest = 64;  // bytes, and elements: beyond any access
+std::size_t serving(const plan::Bundle& bundle, const Problem& problem, std::int64_t count, std::int64_t step) {
+  alignas(2 * widest) std::array<std::byte, 2 * widest * 8> memory{};
   Rows rows;
   rows.count = count;
-  rows.in = memory.data() + (aligned ? 0 : size_of(problem.in));
-  rows.out = memory.data() + (aligned ? 0 : size_of(problem.out));
+  rows.in = memory.data() + step * size_of(problem.in);
+  rows.out = memory.data() + step * size_of(problem.out);
   rows.in_stride = rows.out_stride = step;
   if (problem.layout == Layout::strided) rows.inner = step;
   return plan::select(bundle, rows);
@@ -97,10 +96,11 @@ Explanation explain(const ShapeLine& shape, Choice choice, const Options& option
   Code code(options);
   std::optional<Disassembler> disassemble;
   if (listings.sass) disassemble.emplace();
-  const std::size_t aligned = serving(choice.bundle, result.problem, result.rows, true);
-  const std::size_t others = serving(choice.bundle, result.problem, result.rows, false);
+  const std::size_t aligned = serving(choice.bundle, result.problem, result.rows, widest);
+  const std::size_t in_pairs = serving(choice.bundle, result.problem, result.rows, 2);
+  const std::size_t others = serving(choice.bundle, result.problem, result.rows, 1);
   for (std::size_t member = 0; member < choice.bundle.size(); ++member) {
-    if (member != aligned && member != others) continue;
+    if (member != aligned && member != in_pairs && member != others) continue;
     ExplainedKernel kernel{
         .specialization = choice.bundle[member], .for_aligned = member == aligned, .for_others = member == others};
     Code::Result found = code.get(kernel.specialization, choice.arch, purpose);

@@ -42,7 +42,7 @@ struct Listings {
 // One member of the bundle.
 struct ExplainedKernel {
   plan::Specialization specialization;
-  bool for_aligned = false;  // runs for rows that are aligned to whole accesses
+  bool for_aligned = false;  // runs for rows that are aligned to whole accesses; neither: to pairs of elements
   bool for_others = false;   // runs for any others
   bool compiled = false;     // else found in the cache
   jit::Cubin cubin = {};

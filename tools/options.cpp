@@ -24,7 +24,7 @@ void EngineOptions::add_to(CLI::App& command) {
       ->group(group);
   command
       .add_option("--family", variant.family,
-                  "safe, looped, registers, staged, split, counted, strided or strided_registers")
+                  "safe, looped, registers, staged, split, counted, strided, strided_registers or strided_staged")
       ->group(group);
   command.add_option("--threads", variant.threads, "Threads a row")->group(group);
   command.add_option("--rows", variant.rows, "Rows a block")->group(group);

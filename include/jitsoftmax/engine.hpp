@@ -102,14 +102,15 @@ using Log = std::function<void(LogLevel, const std::string& message)>;
 /// cannot serve a problem is invalid_argument, with the reason.
 struct Variant {
   std::string name = {};  ///< "safe3", "v0" ... "v4", "generic"; empty: by the fields below
-  /// "safe", "looped", "registers", "staged", "split", "strided", "strided_registers"
+  /// "safe", "looped", "registers", "staged", "split", "strided", "strided_registers",
+  /// "strided_staged"
   std::optional<std::string> family = {};
   std::optional<int> threads = {};   ///< threads a row
   std::optional<int> rows = {};      ///< rows a block
   std::optional<int> cluster = {};   ///< blocks a row (sm_90 and newer)
   std::optional<int> vector = {};    ///< elements an access
   std::optional<int> elements = {};  ///< elements a thread holds at a time
-  std::optional<int> pieces = {};    ///< asynchronous copies a block, of the staged family
+  std::optional<int> pieces = {};  ///< of what waits in shared memory: copies a block, or groups of 8 columns a thread
   std::optional<int> resident = {};  ///< blocks a multiprocessor that the registers are to allow
   std::optional<bool> packed = {};   ///< registers: hold the bits that were read instead of numbers
 

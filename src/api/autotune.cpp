@@ -58,25 +58,26 @@ void forget_unknown_winners(tune::Record& record, const Problem& problem) {
 // One problem, from what its record has to what is found.
 class Session {
  public:
-  Session(Code& code, tune::Records& records, const tune::RecordKey& key, CUdevice device, const TuneOptions& options)
+  Session(Code& code, tune::Records& records, const tune::RecordKey& key, std::int64_t rows, CUdevice device,
+          const TuneOptions& options)
       : code_(code),
         records_(records),
         key_(key),
         device_(device),
         arch_(cuda::architecture(device)),
-        options_(options) {
-    built_in_ = spelled(plan::chosen_for(plan::choose(key.problem, arch_), key.bucket));
+        options_(options),
+        record_(records.find(key)),
+        rows_(record_ ? record_->rows : rows) {  // what is new is compared with what was measured
+    built_in_ = spelled(plan::chosen_for(plan::choose(key.problem, arch_), rows_));
     for (const plan::Specialization& s : plan::candidates(key.problem, arch_)) candidates_.push_back(spelled(s));
     candidates_.push_back(built_in_);
-    record_ = records.find(key);
     if (record_) forget_unknown_winners(*record_, key.problem);
   }
 
-  TuneReport run(MaskedRows masked, std::int64_t rows) {
-    if (record_) rows = record_->rows;  // what is new is compared with what was measured
+  TuneReport run(MaskedRows masked) {
     std::vector<std::string> names = tune::to_time(candidates_, built_in_, record_, options_.effort);
     if (!names.empty()) remember(names.front());  // the winner may be no candidate any more
-    tune::Record found{.rows = rows, .effort = options_.effort};
+    tune::Record found{.rows = rows_, .effort = options_.effort};
     rule_out(names, found);
     const bool incumbent =
         record_ && tune::winner(*record_, built_in_) != nullptr && record_->effort >= options_.effort;
@@ -205,10 +206,11 @@ class Session {
   CUdevice device_;
   Arch arch_;
   const TuneOptions& options_;
+  std::optional<tune::Record> record_;
+  std::int64_t rows_;
   std::unordered_map<std::string, plan::Specialization> known_;  // by spelling
   std::string built_in_;
   std::vector<std::string> candidates_;
-  std::optional<tune::Record> record_;
   std::vector<std::string> timed_;
   std::vector<TuneItem> failed_;
   TuneReport report_;
@@ -225,26 +227,31 @@ tune::RecordKey record_key(const Problem& problem, plan::RowsBucket bucket, CUde
 std::optional<plan::Specialization> pick_of(tune::Record record, const tune::RecordKey& key,
                                             const plan::Bundle& built_in) {
   forget_unknown_winners(record, key.problem);
-  const std::string chosen = plan::name_expression(plan::chosen_for(built_in, key.bucket));
+  const std::string chosen = plan::name_expression(plan::chosen_for(built_in, record.rows));
   const tune::RecordEntry* const best = tune::winner(record, chosen);
   return best != nullptr ? plan::specialization_named(key.problem, best->specialization) : std::nullopt;
 }
 
 plan::Tuned recorded_picks(tune::Records& records, const Problem& problem, const plan::Bundle& built_in,
                            CUdevice device) {
+  plan::Tuned tuned;
   const auto pick = [&](plan::RowsBucket bucket) -> std::optional<plan::Specialization> {
     const tune::RecordKey key = record_key(problem, bucket, device);
     std::optional<tune::Record> record = records.find(key);
-    return record ? pick_of(*std::move(record), key, built_in) : std::nullopt;
+    if (!record) return std::nullopt;
+    if (bucket == plan::RowsBucket::many) tuned.many_rows = record->rows;
+    return pick_of(*std::move(record), key, built_in);
   };
-  return {.few = pick(plan::RowsBucket::few), .many = pick(plan::RowsBucket::many)};
+  tuned.few = pick(plan::RowsBucket::few);
+  tuned.many = pick(plan::RowsBucket::many);
+  return tuned;
 }
 
 TuneReport autotune(Code& code, tune::Records& records, MaskedRows masked, const Problem& problem, std::int64_t rows,
                     CUdevice device, const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  Session session(code, records, record_key(problem, plan::bucket_of(rows), device), device, options);
-  TuneReport report = session.run(masked, rows);
+  Session session(code, records, record_key(problem, plan::bucket_of(rows), device), rows, device, options);
+  TuneReport report = session.run(masked);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -18,6 +18,8 @@ int planned_shared(Family family, const kernels::Config& config, DType in) noexc
     case Family::strided:
     case Family::strided_registers:
       return kernels::tile_bytes(config, accumulator_bytes(in));
+    case Family::strided_staged:
+      return kernels::staged_tile_bytes(config, accumulator_bytes(in), size_of(in));
     case Family::staged:
       return kernels::staged_bytes(config, accumulator_bytes(in));
     default:
@@ -46,7 +48,9 @@ std::string illegal(const Specialization& s) {
     return "in a cluster a block has one row and whole warps";
   }
   const bool in_pairs = c.packed && is_strided(s.family);
-  if (c.elements > (s.family == Family::staged ? most_staged_elements : in_pairs ? 2 * most_elements : most_elements)) {
+  if (c.elements > (waits_in_shared_memory(s.family) ? most_staged_elements
+                    : in_pairs                       ? 2 * most_elements
+                                                     : most_elements)) {
     return "too many elements a thread: more only costs compile time";
   }
   if (c.elements % c.vector != 0) return "the elements a thread are not a multiple of the vector width";
@@ -71,7 +75,7 @@ std::string illegal(const Specialization& s) {
   if (c.packed && is_strided(s.family) && (size_of(s.in) != 2 || c.vector == 1)) {
     return "strided elements are packed where an access has several of 16 bits";
   }
-  if (c.pieces != 0 && s.family != Family::staged) return "only the staged family has pieces";
+  if (c.pieces != 0 && !waits_in_shared_memory(s.family)) return "only the staged families have pieces";
   if (reads_once(s.family) && (s.cols == 0 || (is_strided(s.family) ? s.cols : s.cols / c.vector) >
                                                   std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
     return "the row does not fit in what its threads hold";
@@ -82,7 +86,15 @@ std::string illegal(const Specialization& s) {
     if (c.pieces < 1 || c.elements / c.vector % c.pieces != 0) {
       return "the packets a thread are not a multiple of the pieces";
     }
-    if (c.shared > most_shared) return "a block's part of the row does not fit in shared memory";
+  }
+  if (s.family == Family::strided_staged) {
+    if (c.vector == 1) return "a staged tile has several rows a thread";
+    if (c.pieces < 1 || c.elements / c.vector < c.pieces * kernels::staged_columns + 2) {
+      return "a thread has at least 8 columns for each piece, and 2 in registers";
+    }
+  }
+  if (waits_in_shared_memory(s.family) && c.shared > most_shared) {
+    return "what waits in shared memory does not fit there";
   }
   return "";
 }
@@ -93,12 +105,15 @@ Specialization specialization(const Problem& problem, Family family, const kerne
   result.config.aligned = false;
   // Left to itself the assembler holds f64 kernels to 64 registers, for occupancy, and spills.
   if (problem.in == DType::f64 && config.resident == 0) result.config.resident = 1;
-  // So it does here to 80, where two blocks of 256 threads may have more.
-  if (family == Family::looped && config.blocked && config.threads * config.rows <= 256 &&
+  // So it does here to 80, where two blocks of 256 threads may have more. Of 16 elements 64 registers are enough, if it
+  // is told so.
+  if (family == Family::looped && config.blocked && config.threads <= 256 && config.threads * config.rows <= 256 &&
       result.config.resident == 0) {
-    result.config.resident = 2;
+    result.config.resident = problem.in != DType::f64 && config.elements <= 16 ? 4 : 2;
   }
-  result.config.shared = planned_shared(family, result.config, problem.in);
+  // Numbers that no legal kernel has may overflow there.
+  result.config.shared = 0;
+  if (illegal(result).empty()) result.config.shared = planned_shared(family, result.config, problem.in);
   return result;
 }
 
@@ -107,6 +122,27 @@ int most_elements_in_registers(const Problem& problem, bool packed, int threads)
   if (problem.in == DType::f64) return large_block ? 8 : 16;
   return packed && !large_block ? 64 : 32;
 }
+
+std::optional<Specialization> staged_tile(const Problem& problem, int warps, int cluster) {
+  constexpr int warps_of_multiprocessor = 16;  // leave each thread 128 registers
+  const int in_registers = warps <= warps_of_multiprocessor ? 32 : 16;
+  const std::int64_t columns = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;
+  constexpr std::int64_t most_columns = most_staged_elements / 2;
+  if (columns <= 2 * in_registers || columns > most_columns) return std::nullopt;
+  const int each = static_cast<int>(columns);
+  const Specialization s = specialization(problem, Family::strided_staged,
+                                          {.threads = warps,
+                                           .rows = kernels::warp_size,
+                                           .cluster = cluster,
+                                           .vector = 2,
+                                           .elements = 2 * each,
+                                           .pieces = (each - in_registers - 1) / kernels::staged_columns + 1,
+                                           .resident = std::max(1, warps_of_multiprocessor / warps)});
+  if (!illegal(s).empty()) return std::nullopt;
+  return s;
+}
+
+bool has_large_clusters(const Arch& arch) noexcept { return arch.major == 9 || arch.major == 10; }
 
 namespace {
 
@@ -151,6 +187,10 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
                                             .elements = static_cast<int>(each) * vector,
                                             .packed = packed});
           }
+        }
+        for (const int cluster : {1, 2}) {
+          if (!has_large_clusters(arch) || size_of(problem.in) != 2 || vector != 2 || warps < 4) continue;
+          if (const auto staged = staged_tile(problem, warps, cluster)) result.push_back(*staged);
         }
         add(Family::strided, {.threads = warps,
                               .rows = kernels::warp_size,

@@ -3,6 +3,7 @@
 
 #include <jitsoftmax/engine.hpp>
 #include <jitsoftmax/problem.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,17 @@ namespace jitsoftmax::plan {
 // Every legal specialization that may be the fastest for some number of rows.
 [[nodiscard]] std::vector<Specialization> candidates(const Problem& problem, const Arch& arch);
 
+// A tile of rows of 16-bit elements over the given warps of each block, in the registers and the shared memory of whole
+// multiprocessors; nothing if the columns are too many or too few for that.
+[[nodiscard]] std::optional<Specialization> staged_tile(const Problem& problem, int warps, int cluster);
+
+// Up to 16 blocks a cluster, and a block with most of a multiprocessor's shared memory.
+[[nodiscard]] bool has_large_clusters(const Arch& arch) noexcept;
+
 // Elements that a thread of a block of so many holds without spilling; `packed`: as the bits in memory.
 [[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept;
 
-constexpr int most_elements = 64;  // of a thread, but for the staged family: more only costs compile time
+constexpr int most_elements = 64;  // of a thread, but for the staged families: more only costs compile time
 
 // The widest access, in elements, that both sides can take: 16 bytes of the larger type.
 [[nodiscard]] constexpr int widest_vector(const Problem& problem) noexcept {

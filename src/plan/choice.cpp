@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -31,9 +32,8 @@ int power_of_two(std::int64_t at_least) noexcept {
       std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(at_least, 1, beyond_any_use))));
 }
 
-// Thread block clusters, and a block with most of a multiprocessor's shared memory.
+// Thread block clusters.
 bool has_clusters(const Arch& arch) noexcept { return arch.major >= 9; }
-bool has_large_clusters(const Arch& arch) noexcept { return arch.major == 9 || arch.major == 10; }
 
 // What a problem asks of every kernel of its bundle.
 struct RowShape {
@@ -217,12 +217,40 @@ Specialization for_strided(const Problem& problem, const Arch& arch, bool determ
   return generic(problem);
 }
 
+// Tiles of 16-bit elements that whole multiprocessors hold, where they are about as many as an H200 holds at once: then
+// it reads all of them, and writes them thereafter. Fewer leave multiprocessors without one.
+struct StagedTiles {
+  std::int64_t most_cols;
+  int warps;
+  int cluster;
+  std::int64_t least_rows;
+  std::int64_t most_rows;
+};
+std::optional<Specialization> for_strided_staged(const Problem& problem, const Arch& arch) {
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  static constexpr StagedTiles all[] = {
+      {1024, 8, 1, 14000, 16896}, {2048, 16, 1, 6500, 16896}, {4096, 16, 2, 2560, any}};
+  if (!has_large_clusters(arch) || size_of(problem.in) != 2) return std::nullopt;
+  for (const StagedTiles& tiles : all) {
+    // Shorter rows leave room that smaller blocks make better use of.
+    if (problem.cols > tiles.most_cols || problem.cols <= tiles.most_cols / 8 * 5) continue;
+    auto staged = staged_tile(problem, tiles.warps, tiles.cluster);
+    if (!staged) continue;
+    staged->least_rows = tiles.least_rows;
+    staged->most_rows = tiles.most_rows;
+    return staged;
+  }
+  return std::nullopt;
+}
+
 // The widest access that cuts a packed row into whole packets.
 int dividing_vector(const Problem& problem) noexcept {
   int vector = widest_vector(problem);
   while (problem.cols % vector != 0) vector /= 2;
   return vector;
 }
+
+constexpr Arch large_clusters{9, 0, 0};
 
 bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector) noexcept {
   const auto bytes = static_cast<std::uintptr_t>(vector) * static_cast<std::uintptr_t>(size_of(type));
@@ -251,6 +279,14 @@ Bundle bundle_of(const Specialization& specialization, bool deterministic) {
   Specialization aligned = specialization;
   aligned.config.aligned = true;
   if (specialization.config.vector == 1) return {aligned};  // an element is always aligned
+  if (specialization.family == Family::strided_staged) {
+    // Rows whose copies are not aligned get what they would without it, where there is that much shared memory.
+    Bundle bundle = {aligned};
+    for (const Specialization& s : bundle_of(for_strided(problem_of(aligned), large_clusters, false), false)) {
+      bundle.push_back(s);
+    }
+    return bundle;
+  }
   if (is_strided(specialization.family)) {
     // Packets lie across the rows, so that whether they are aligned says nothing about the length of a row.
     Specialization any = by_single_elements(specialization);
@@ -287,6 +323,9 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
   if (problem.layout == Layout::contiguous && !deterministic) {
     if (const auto few = for_few_rows(problem, arch, vector)) bundle = bundle_of(*few, deterministic);
   }
+  if (problem.layout == Layout::strided && !deterministic) {
+    if (const auto staged = for_strided_staged(problem, arch)) bundle = {bundle_of(*staged, deterministic).front()};
+  }
   for (const Specialization& s : bundle_of(base, deterministic)) bundle.push_back(s);
   return bundle;
 }
@@ -296,13 +335,18 @@ Bundle generic_bundle(Problem problem, const Arch& arch) {
   return choose(problem, arch, {.name = "generic"});
 }
 
+int elements_of_access(const Specialization& s) noexcept {
+  return s.family == Family::strided_staged ? kernels::copy_bytes / size_of(s.in) : s.config.vector;
+}
+
 bool accepts(const Specialization& specialization, const Rows& rows) noexcept {
   const kernels::Config& config = specialization.config;
-  if (rows.count > specialization.most_rows) return false;
+  if (rows.count < specialization.least_rows || rows.count > specialization.most_rows) return false;
   if (!config.aligned || config.vector == 1) return true;
+  const int elements = elements_of_access(specialization);
   // Neighbours of a strided row are in the same packet.
-  if (is_strided(specialization.family) && rows.inner % config.vector != 0) return false;
-  return is_aligned(rows.in, rows.in_stride, specialization.in, config.vector) &&
+  if (is_strided(specialization.family) && rows.inner % elements != 0) return false;
+  return is_aligned(rows.in, rows.in_stride, specialization.in, elements) &&
          is_aligned(rows.out, rows.out_stride, specialization.out, config.vector);
 }
 

@@ -27,6 +27,9 @@ using Bundle = std::vector<Specialization>;
 // The specialization for aligned rows, where there is anything to gain, and the one for any.
 [[nodiscard]] Bundle bundle_of(const Specialization& specialization, bool deterministic);
 
+// Elements of the input that an access, or a lane's copy into shared memory, is of.
+[[nodiscard]] int elements_of_access(const Specialization& specialization) noexcept;
+
 // Whether a launch of these rows (strides resolved) fits what the specialization was compiled for.
 [[nodiscard]] bool accepts(const Specialization& specialization, const Rows& rows) noexcept;
 

@@ -11,7 +11,7 @@ struct FamilyNames {
   std::string_view name;
   std::string_view file;
 };
-constexpr std::array<FamilyNames, 8> families{{
+constexpr std::array<FamilyNames, 9> families{{
     {Family::safe, "safe", "softmax_safe.cuh"},
     {Family::looped, "looped", "softmax_looped.cuh"},
     {Family::registers, "registers", "softmax_registers.cuh"},
@@ -20,6 +20,7 @@ constexpr std::array<FamilyNames, 8> families{{
     {Family::counted, "counted", "softmax_counted.cuh"},
     {Family::strided, "strided", "softmax_strided.cuh"},
     {Family::strided_registers, "strided_registers", "softmax_strided_registers.cuh"},
+    {Family::strided_staged, "strided_staged", "softmax_strided_staged.cuh"},
 }};
 
 constexpr std::array<std::pair<DType, std::string_view>, 4> dtypes{{

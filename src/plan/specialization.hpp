@@ -15,17 +15,32 @@
 namespace jitsoftmax::plan {
 
 // `counted` is for comparison only: neither the built-in choice nor the candidates have it.
-enum class Family : std::uint8_t { safe, looped, registers, staged, split, counted, strided, strided_registers };
+enum class Family : std::uint8_t {
+  safe,
+  looped,
+  registers,
+  staged,
+  split,
+  counted,
+  strided,
+  strided_registers,
+  strided_staged
+};
 
 // Families that hold a row between one read and one write.
 [[nodiscard]] constexpr bool reads_once(Family family) noexcept {
   return family == Family::registers || family == Family::staged || family == Family::counted ||
-         family == Family::strided_registers;
+         family == Family::strided_registers || family == Family::strided_staged;
+}
+
+// Those of them in which all of it, or a part, is in shared memory meanwhile.
+[[nodiscard]] constexpr bool waits_in_shared_memory(Family family) noexcept {
+  return family == Family::staged || family == Family::strided_staged;
 }
 
 // Families for rows whose elements are apart; no other family serves them.
 [[nodiscard]] constexpr bool is_strided(Family family) noexcept {
-  return family == Family::strided || family == Family::strided_registers;
+  return family == Family::strided || family == Family::strided_registers || family == Family::strided_staged;
 }
 
 // Families whose kernels may be compiled for a number of columns; others are told it at the launch.
@@ -38,7 +53,8 @@ struct Specialization {
   DType in = DType::f32;
   DType out = DType::f32;
   Op op = Op::softmax;
-  // Launches of more rows take another specialization of the bundle. No part of the code or its name.
+  // Launches of fewer or more rows take another specialization of the bundle. No part of the code or its name.
+  std::int64_t least_rows = 0;
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
   Origin origin = Origin::built_in;  // no part of the code or its name either
 };

@@ -59,13 +59,13 @@ Specialization unaligned(const Specialization& member) noexcept {
   Specialization result = member;
   result.config.aligned = false;
   result.config.peeled = false;
+  result.least_rows = 0;
   result.most_rows = any_rows;
   return result;
 }
 
-Specialization chosen_for(const Bundle& built_in, RowsBucket bucket) noexcept {
-  const std::int64_t rows = bucket == RowsBucket::few ? 1 : most_few_rows + 1;
-  const auto serves = [&](const Specialization& s) { return s.most_rows >= rows; };
+Specialization chosen_for(const Bundle& built_in, std::int64_t rows) noexcept {
+  const auto serves = [&](const Specialization& s) { return s.least_rows <= rows && s.most_rows >= rows; };
   const auto found = std::find_if(built_in.begin(), built_in.end(), serves);
   return unaligned(found == built_in.end() ? built_in.back() : *found);
 }
@@ -101,24 +101,29 @@ std::optional<Specialization> specialization_named(const Problem& problem, std::
 
 Bundle with_picks(const Bundle& built_in, const Tuned& tuned) {
   // A pick that confirms the built-in choice changes nothing.
-  const auto differs = [&](const std::optional<Specialization>& pick, RowsBucket bucket) {
-    return pick && name_expression(*pick) != name_expression(chosen_for(built_in, bucket));
+  const auto differs = [&](const std::optional<Specialization>& pick, std::int64_t rows) {
+    return pick && name_expression(*pick) != name_expression(chosen_for(built_in, rows));
   };
-  const bool few = differs(tuned.few, RowsBucket::few);
-  const bool many = differs(tuned.many, RowsBucket::many);
+  const bool few = differs(tuned.few, fewest_rows(RowsBucket::few));
+  const bool many = differs(tuned.many, tuned.many_rows);
   if (!few && !many) return built_in;
   Bundle bundle;
   std::int64_t served = 0;  // rows up to which a launch finds a member already, however it is aligned
   const auto add = [&](const Bundle& members, std::int64_t most_rows, bool picked) {
     for (Specialization member : members) {
       member.most_rows = std::min(member.most_rows, most_rows);
-      if (member.most_rows <= served) continue;
+      if (member.most_rows <= served || member.least_rows > member.most_rows) continue;
       if (picked) member.origin = Origin::record;
       if (!member.config.aligned || member.config.vector == 1) served = member.most_rows;
       bundle.push_back(member);
     }
   };
   add(few ? bundle_of(*tuned.few, false) : built_in, most_few_rows, few);
+  if (many) {
+    Bundle for_more = built_in;
+    std::erase_if(for_more, [&](const Specialization& member) { return member.least_rows <= tuned.many_rows; });
+    add(for_more, any_rows, false);
+  }
   add(many ? bundle_of(*tuned.many, false) : built_in, any_rows, many);
   return bundle;
 }

@@ -32,14 +32,18 @@ constexpr std::array<NamedPoint, 7> named_points{{
                                                " cannot serve " + describe(problem) + ": " + why);
 }
 
+// Columns of a thread, or packets, that are more than any family takes.
+constexpr std::int64_t beyond_any_use = 257;
+
 // As many as the row asks for where it is held between one read and one write, else four packets.
 int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
   if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
   if (!reads_once(family)) return 4 * config.vector;
   const std::int64_t packets = is_strided(family) ? problem.cols : problem.cols / config.vector;
-  const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * std::max(config.pieces, 1);
-  const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * std::max(config.pieces, 1);
-  return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, most_elements + 1));
+  const std::int64_t pieces = family == Family::staged ? std::max(config.pieces, 1) : 1;
+  const std::int64_t a_round = std::int64_t{config.threads} * config.cluster * pieces;
+  const std::int64_t rounds = std::max<std::int64_t>((packets - 1) / a_round + 1, 1) * pieces;
+  return config.vector * static_cast<int>(std::min<std::int64_t>(rounds, beyond_any_use));
 }
 
 Specialization named(const Problem& problem, const Variant& variant) {
@@ -100,10 +104,11 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     if (!family)
       refuse(problem, variant,
              "'" + *variant.family +
-                 "' is no family; known: safe looped registers staged split counted strided strided_registers");
+                 "' is no family; known: safe looped registers staged split counted strided strided_registers "
+                 "strided_staged");
     result.family = *family;
     config.blocked = !reads_once(*family);
-    config.pieces = *family == Family::staged ? 2 : 0;
+    config.pieces = waits_in_shared_memory(*family) ? 2 : 0;
     config.packed = false;
   }
   if (is_strided(result.family) != (problem.layout == Layout::strided)) {

@@ -164,6 +164,12 @@ std::vector<Case> cases(bool clusters) {
       {"strided", {.cols = 20000, .layout = Layout::strided}, 96, "strided"},
       {"strided, in registers", {.cols = 500, .layout = Layout::strided}, 96, "strided_registers"},
   };
+  if (clusters) {
+    all.push_back({"strided, staged",
+                   {.cols = 500, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided},
+                   96,
+                   "strided_staged"});
+  }
   if (clusters) all.push_back({"staged", {.cols = 16384}, 40, "staged"});
   return all;
 }

@@ -191,6 +191,64 @@ TEST_CASE("softmax along a dimension that is not the last") {
   }
 }
 
+TEST_CASE("rows side by side that wait in shared memory, in whole pieces or not") {
+  const Gpu gpu;
+  if (cuda::architecture(cuda::current_device()).major < 9) {
+    MESSAGE("skipped: the device has no clusters");
+    return;
+  }
+  struct Tile {
+    std::int64_t cols;
+    int warps;
+    int cluster;
+    int pieces;
+  };
+  constexpr Tile tiles[] = {{300, 4, 1, 6},    {768, 8, 1, 8},    {1021, 8, 1, 12}, {1500, 16, 1, 8},
+                            {2048, 16, 1, 12}, {2048, 32, 1, 6},  {2048, 8, 2, 12}, {3001, 16, 2, 8},
+                            {4000, 16, 2, 12}, {4096, 16, 2, 12}, {4096, 32, 2, 6}, {5000, 16, 4, 6}};
+  for (const Tile& tile : tiles) {
+    Options options = gpu_options();
+    options.variant.family = "strided_staged";
+    options.variant.threads = tile.warps;
+    options.variant.cluster = tile.cluster;
+    options.variant.vector = 2;
+    options.variant.pieces = tile.pieces;
+    Engine engine(options);
+    std::vector<Problem> problems;
+    for (const auto& [in, out] : type_pairs) {
+      if (size_of(in) != 2) continue;
+      problems.push_back({tile.cols, in, out, Op::softmax, Layout::strided});
+      problems.push_back({tile.cols, in, out, Op::log_softmax, Layout::strided});
+    }
+    warm_up(engine, problems);
+    for (const Problem& problem : problems) {
+      for (const std::int64_t inner : {8, 72, 200}) {
+        GpuCase test(problem, (inner == 8 ? 9 : 2) * inner, inner);
+        test.rows.in_stride = problem.cols * inner + (inner == 72 ? 8 : 0);
+        test.rows.scale = inner == 8 ? -0.7F : inner == 72 ? 0.5F : 1.0F;
+        test.fill_random(static_cast<unsigned>(problem.cols * inner));
+        CAPTURE(plan::describe(problem));
+        CAPTURE(tile.warps);
+        CAPTURE(inner);
+        CHECK(test.check(engine.prepare(problem)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("as many rows side by side as fill the device, and others") {
+  const Gpu gpu;
+  Engine engine(gpu_options());
+  for (const auto& [cols, rows] : {std::pair{4096, 4096}, {4096, 2600}, {2048, 8200}, {1024, 16384}, {1024, 13992}}) {
+    const Problem problem{cols, DType::bf16, DType::bf16, Op::softmax, Layout::strided};
+    GpuCase test(problem, rows, rows);
+    test.fill_random(static_cast<unsigned>(rows));
+    CAPTURE(cols);
+    CAPTURE(rows);
+    CHECK(test.check(engine.prepare(problem)) == "");
+  }
+}
+
 TEST_CASE("any number of rows, around every limit of a grid") {
   const Gpu gpu;
   std::vector<std::string> variants = plan::variant_names();

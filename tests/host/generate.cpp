@@ -91,6 +91,7 @@ constexpr const char* prologue = R"(// Generated from tests/host/cases.cpp.
 #include "kernel_templates/softmax_staged.cuh"
 #include "kernel_templates/softmax_strided.cuh"
 #include "kernel_templates/softmax_strided_registers.cuh"
+#include "kernel_templates/softmax_strided_staged.cuh"
 
 namespace jitsoftmax::kernels {
 )";

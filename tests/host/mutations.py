@@ -31,18 +31,21 @@ LOOPS = {
     "tile < tiles": "tile + 1 < tiles",  # the last rows are lost
     "first + step < cover.own": "first + step + step < cover.own",  # the last chunk is lost
 }
-# Of one file: a packet too many is one that no thread has; rows always fit in what is staged; a helper's partials are counted again where they are loaded.
+# Of one file: a packet or a piece too many is one that no thread has; rows always fit in what is staged; a helper's partials are
+# counted again where they are loaded, and are too many only where blocks are no multiple of the helpers.
 LOOPS_OF = {"softmax_counted.cuh": {"k < packets_": "k + 1 < packets_"},
             "softmax_registers.cuh": {"k < count": "k + 1 < count"},
             "softmax_staged.cuh": {"k < count": "k + 1 < count"},
             "softmax_strided_registers.cuh": {"i < Group": "i + 1 < Group"},
-            "tile_group.cuh": {"i < each": "i + 1 < each"}}
+            "softmax_strided_staged.cuh": {"piece < config.pieces": "piece + 1 < config.pieces"},
+            "tile_group.cuh": {"i < each": "i + 1 < each", "from + i * sharing < count": "from + i * sharing + 1 < count"}}
 # At equality both sides are the same number; a lane that does not send may work out any place to send to.
 NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?",
-             "each * rank_ < packets ?", "left < each ?", "scale < 0", "lane < config.cluster ?"]
+             "each * rank_ < packets ?", "left < each ?", "scale < 0", "lane < config.cluster ?", "whole_columns - before < 0 ?",
+             "sure < config.pieces ?", "config.cluster <= 4 ?"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
-ORDERING = re.compile(r"(?:sync_block|cluster_arrive|cluster_wait)\(\);|wait_for_predecessor(?:<always>)?\(arguments\);|publish\(\w+\(\), .*\);"
+ORDERING = re.compile(r"(?:sync_block|sync_warp|cluster_arrive|cluster_wait|close_copies|wait_for_copies<\w+>)\(\);|start_copy\(.*\);|wait_for_predecessor(?:<always>)?\(arguments\);|publish\(\w+\(\), .*\);"
                       r"|\w*barrier\(\w*\)\.(?:init|expect|wait|wait_for_blocks)\(.*\);|(?:\w+|RemotePlace\(.*\))\.send\(.*\);|\bpost\(.*\);")
 SKIPPED = re.compile(r"^\s*(//|#|static_assert)")
 BOUND = re.compile(r"[\w.]+(?: [*/+-] [\w.]+)* (<=|<|>=|>) [\w.]+(?: / [\w.]+)?")

@@ -27,7 +27,7 @@ void serve(const Problem& problem, bool deterministic, std::mt19937_64& random) 
   const plan::Bundle bundle = chosen(problem, deterministic);
   // A whole block and a part of one, where a block has several rows.
   const bool strided = problem.layout == Layout::strided;
-  const std::int64_t inner = strided ? 4 : 1;
+  const std::int64_t inner = strided ? 8 : 1;  // a copy of 16 bytes
   const std::int64_t count = plan::rows_of_tile(bundle.front()) + inner;
   const int vector = bundle.front().config.vector;
   const Sample rows = random_sample(problem, count, random);

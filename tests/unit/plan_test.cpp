@@ -2,6 +2,7 @@
 // launch that covers them exactly.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -237,7 +238,8 @@ TEST_CASE("strided rows that move wide have a kernel beside them for rows whose 
 
 TEST_CASE("strided elements of 16 bits move in pairs, and one by one where pairs are not aligned") {
   const Problem problem{.cols = 4096, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided};
-  const plan::Bundle bundle = plan::choose(problem, hopper);
+  plan::Bundle bundle = plan::choose(problem, hopper);
+  std::erase_if(bundle, [](const plan::Specialization& s) { return s.family == plan::Family::strided_staged; });
   REQUIRE(bundle.size() == 2);
   CHECK(bundle.front().config.vector == 2);
   CHECK(bundle.front().config.packed);
@@ -245,6 +247,67 @@ TEST_CASE("strided elements of 16 bits move in pairs, and one by one where pairs
   CHECK(bundle.back().family == plan::Family::strided_registers);
   CHECK(bundle.back().config.vector == 1);
   CHECK_FALSE(bundle.back().config.packed);
+}
+
+TEST_CASE("strided tiles of 16 bits are staged where they fill the device, if their copies are aligned") {
+  const Problem problem{.cols = 4096, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided};
+  const plan::Bundle bundle = plan::choose(problem, hopper);
+  alignas(16) char memory[32] = {};
+  const auto family = [&](std::int64_t rows, int bytes, std::int64_t inner) {
+    const Rows packed{.out = memory,
+                      .in = memory + bytes,
+                      .count = rows,
+                      .out_stride = 4096 * inner,
+                      .in_stride = 4096 * inner,
+                      .inner = inner};
+    return bundle[plan::select(bundle, rows == 0 ? Rows{} : packed)].family;
+  };
+  CHECK(family(4096, 0, 4096) == plan::Family::strided_staged);
+  CHECK(family(4096, 0, 8) == plan::Family::strided_staged);
+  CHECK(family(1024, 0, 1024) == plan::Family::strided_registers);  // less than a multiprocessor's share for each
+  CHECK(family(4096, 4, 4096) == plan::Family::strided_registers);  // pairs are aligned, copies are not
+  CHECK(family(4100, 0, 4100) == plan::Family::strided_registers);
+  CHECK(bundle.back().config.vector == 1);
+
+  const auto is_staged = [](const plan::Specialization& s) { return s.family == plan::Family::strided_staged; };
+  const auto any_staged = [&](const plan::Bundle& all) { return std::any_of(all.begin(), all.end(), is_staged); };
+  for (const std::int64_t cols : {1000, 2048, 4000}) {
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const Problem chosen{.cols = cols, .in = type, .out = type, .layout = Layout::strided};
+      CHECK(any_staged(plan::choose(chosen, hopper)));
+      CHECK_FALSE(any_staged(plan::choose(chosen, hopper, {}, true)));
+      CHECK_FALSE(any_staged(plan::choose(chosen, {8, 0, 0})));
+      CHECK_FALSE(any_staged(plan::choose(chosen, {12, 0, 0})));
+      CHECK(any_staged(plan::candidates(chosen, hopper)));
+    }
+    CHECK_FALSE(any_staged(plan::choose({.cols = cols, .layout = Layout::strided}, hopper)));
+  }
+  for (const std::int64_t cols : {256, 1200, 2500, 4097}) {
+    CAPTURE(cols);
+    CHECK_FALSE(any_staged(
+        plan::choose({.cols = cols, .in = DType::f16, .out = DType::f16, .layout = Layout::strided}, hopper)));
+  }
+}
+
+TEST_CASE("a staged tile that is picked or made by hand has a kernel beside it for rows that are not aligned") {
+  const Problem problem{.cols = 4096, .in = DType::f16, .out = DType::f16, .layout = Layout::strided};
+  const Variant by_hand{.family = "strided_staged", .threads = 16, .cluster = 2, .pieces = 12};
+  const plan::Bundle bundle = plan::choose(problem, hopper, by_hand);
+  CHECK(bundle.front().family == plan::Family::strided_staged);
+  CHECK(bundle.front().config.elements == 256);
+  CHECK(bundle.back().family == plan::Family::strided_registers);
+  CHECK(bundle.back().config.vector == 1);
+
+  const auto refused = [&](Variant variant) {
+    variant.family = "strided_staged";
+    return error_of([&] { (void)plan::choose(problem, hopper, variant); });
+  };
+  CHECK(contains(refused({.threads = 16, .cluster = 2, .vector = 1, .pieces = 1}), "several rows a thread"));
+  CHECK(contains(refused({.threads = 16, .cluster = 2, .pieces = 0}), "at least 8 columns for each piece"));
+  CHECK(contains(refused({.threads = 16, .cluster = 2, .pieces = 16}), "and 2 in registers"));
+  CHECK(contains(refused({.threads = 16, .cluster = 1, .pieces = 12}), "too many elements a thread"));
+  CHECK(contains(refused({.threads = 32, .cluster = 2, .elements = 256, .pieces = 12}), "does not fit there"));
+  CHECK(contains(refused({.threads = 16, .cluster = 2, .pieces = 12, .packed = true}), "hold packed elements"));
 }
 
 TEST_CASE(

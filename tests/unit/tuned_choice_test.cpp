@@ -50,7 +50,7 @@ TEST_CASE("every candidate and every built-in choice is read back from its spell
     std::vector<plan::Specialization> all = plan::candidates(problem, hopper);
     const plan::Bundle built_in = plan::choose(problem, hopper);
     for (const plan::RowsBucket bucket : {plan::RowsBucket::few, plan::RowsBucket::many}) {
-      all.push_back(plan::chosen_for(built_in, bucket));
+      all.push_back(plan::chosen_for(built_in, plan::fewest_rows(bucket)));
     }
     for (const plan::Specialization& s : all) {
       const std::string name = plan::name_expression(s);
@@ -71,7 +71,7 @@ TEST_CASE("a kernel for any number of columns is read back as one") {
   const auto read = plan::specialization_named(problem, plan::name_expression(s));
   REQUIRE(read);
   CHECK(read->cols == 0);
-  s = plan::chosen_for(plan::choose(problem, hopper), plan::RowsBucket::many);
+  s = plan::chosen_for(plan::choose(problem, hopper), plan::fewest_rows(plan::RowsBucket::many));
   REQUIRE(plan::reads_once(s.family));
   s.cols = 0;  // holds rows of a length that it has to know
   CHECK_FALSE(plan::specialization_named(problem, plan::name_expression(s)));
@@ -80,7 +80,7 @@ TEST_CASE("a kernel for any number of columns is read back as one") {
 TEST_CASE("a spelling that is damaged, illegal or of another problem is no specialization") {
   const Problem problem{.cols = 4096};
   const std::string name =
-      plan::name_expression(plan::chosen_for(plan::choose(problem, hopper), plan::RowsBucket::many));
+      plan::name_expression(plan::chosen_for(plan::choose(problem, hopper), plan::fewest_rows(plan::RowsBucket::many)));
   REQUIRE(plan::specialization_named(problem, name));
   for (std::size_t i = 0; i < name.size(); ++i) {
     CAPTURE(i);
@@ -115,7 +115,8 @@ TEST_CASE("a pick serves the rows of its bucket at every alignment; the other bu
     for (const plan::RowsBucket bucket : {plan::RowsBucket::few, plan::RowsBucket::many}) {
       plan::Tuned tuned;
       (bucket == plan::RowsBucket::few ? tuned.few : tuned.many) = other;
-      const bool same = plan::name_expression(plan::chosen_for(built_in, bucket)) == plan::name_expression(other);
+      const bool same =
+          plan::name_expression(plan::chosen_for(built_in, plan::fewest_rows(bucket))) == plan::name_expression(other);
       const plan::Bundle bundle = plan::with_picks(built_in, tuned);
       for (const std::int64_t count :
            {std::int64_t{1}, plan::most_few_rows, plan::most_few_rows + 1, std::int64_t{100000}}) {
@@ -137,9 +138,38 @@ TEST_CASE("a pick serves the rows of its bucket at every alignment; the other bu
 TEST_CASE("the buckets are those of the built-in choice") {
   const plan::Bundle bundle = plan::choose({.cols = 65536}, hopper);
   CHECK(bundle.front().most_rows == plan::most_few_rows);
-  const auto few = plan::chosen_for(bundle, plan::RowsBucket::few);
-  const auto many = plan::chosen_for(bundle, plan::RowsBucket::many);
+  const auto few = plan::chosen_for(bundle, plan::fewest_rows(plan::RowsBucket::few));
+  const auto many = plan::chosen_for(bundle, plan::fewest_rows(plan::RowsBucket::many));
   CHECK(plan::name_expression(few) != plan::name_expression(many));
   CHECK(plan::name_expression(few) == plan::name_expression(plan::unaligned(bundle.front())));
   CHECK(plan::name_expression(many) == plan::name_expression(plan::unaligned(bundle.back())));
+}
+
+TEST_CASE("a pick leaves more rows than it was found with the kernel that the built-in choice has for those") {
+  const Problem problem{.cols = 4096, .in = DType::bf16, .out = DType::bf16, .layout = Layout::strided};
+  const plan::Bundle built_in = plan::choose(problem, hopper);
+  REQUIRE(built_in.front().family == plan::Family::strided_staged);
+  const plan::Specialization few_tiles = plan::chosen_for(built_in, 100);
+  CHECK(few_tiles.family == plan::Family::strided_registers);
+  CHECK(plan::chosen_for(built_in, 4096).family == plan::Family::strided_staged);
+
+  const auto family_for = [&](const plan::Bundle& bundle, std::int64_t count) {
+    alignas(64) static char memory[64];
+    const Rows rows{.out = memory,
+                    .in = memory,
+                    .count = count,
+                    .out_stride = 4096 * count,
+                    .in_stride = 4096 * count,
+                    .inner = count};
+    return bundle[plan::select(bundle, rows)].family;
+  };
+  // Found with few tiles, of which it is the built-in choice, or not.
+  CHECK(plan::with_picks(built_in, {.many = few_tiles, .many_rows = 100}).size() == built_in.size());
+  const plan::Specialization other = plan::generic(problem);
+  const plan::Bundle of_few = plan::with_picks(built_in, {.many = other, .many_rows = 104});
+  CHECK(family_for(of_few, 104) == plan::Family::strided);
+  CHECK(family_for(of_few, 4096) == plan::Family::strided_staged);
+  // Found with as many as that.
+  const plan::Bundle of_many = plan::with_picks(built_in, {.many = few_tiles, .many_rows = 4096});
+  CHECK(family_for(of_many, 4096) == plan::Family::strided_registers);
 }
