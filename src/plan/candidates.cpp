@@ -125,19 +125,19 @@ int most_elements_in_registers(const Problem& problem, bool packed, int threads)
 
 std::optional<Specialization> staged_tile(const Problem& problem, int warps, int cluster) {
   constexpr int warps_of_multiprocessor = 16;  // leave each thread 128 registers
-  const int in_registers = warps <= warps_of_multiprocessor ? 32 : 16;
-  const std::int64_t columns = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;
+  const std::int64_t in_registers = warps <= warps_of_multiprocessor ? 32 : 16;
+  const std::int64_t columns = (problem.cols - 1) / (std::int64_t{warps} * cluster) + 1;  // of a thread
   constexpr std::int64_t most_columns = most_staged_elements / 2;
   if (columns <= 2 * in_registers || columns > most_columns) return std::nullopt;
-  const int each = static_cast<int>(columns);
-  const Specialization s = specialization(problem, Family::strided_staged,
-                                          {.threads = warps,
-                                           .rows = kernels::warp_size,
-                                           .cluster = cluster,
-                                           .vector = 2,
-                                           .elements = 2 * each,
-                                           .pieces = (each - in_registers - 1) / kernels::staged_columns + 1,
-                                           .resident = std::max(1, warps_of_multiprocessor / warps)});
+  const Specialization s =
+      specialization(problem, Family::strided_staged,
+                     {.threads = warps,
+                      .rows = kernels::warp_size,
+                      .cluster = cluster,
+                      .vector = 2,
+                      .elements = static_cast<int>(columns) * 2,
+                      .pieces = static_cast<int>((columns - in_registers - 1) / kernels::staged_columns + 1),
+                      .resident = std::max(1, warps_of_multiprocessor / warps)});
   if (!illegal(s).empty()) return std::nullopt;
   return s;
 }
