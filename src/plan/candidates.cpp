@@ -66,7 +66,7 @@ std::string illegal(const Specialization& s) {
                                                              : threads % kernels::warp_size != 0)) {
     return "the threads a row are neither a power of two below 32 nor a multiple of 32";
   }
-  if (!std::has_single_bit(static_cast<unsigned>(c.vector)) || c.vector * widest_type > 16) {
+  if (!std::has_single_bit(static_cast<unsigned>(c.vector)) || c.vector > 16 / widest_type) {
     return "the vector width is not a power of two of at most 16 bytes";
   }
   if (c.packed && s.family != Family::registers && s.family != Family::strided_registers) {

@@ -250,6 +250,7 @@ int dividing_vector(const Problem& problem) noexcept {
   return vector;
 }
 
+// Staged tiles are of architectures with large clusters, and so are the kernels beside them.
 constexpr Arch large_clusters{9, 0, 0};
 
 bool is_aligned(const void* pointer, std::int64_t stride, DType type, int vector) noexcept {

@@ -37,7 +37,8 @@ constexpr std::int64_t beyond_any_use = 257;
 
 // As many as the row asks for where it is held between one read and one write, else four packets.
 int elements_for(const Problem& problem, Family family, const kernels::Config& config) {
-  if (config.vector < 1 || config.threads < 1 || config.cluster < 1) return config.elements;
+  constexpr int widest = 16;  // elements an access; the product with more could overflow
+  if (config.vector < 1 || config.vector > widest || config.threads < 1 || config.cluster < 1) return config.elements;
   if (!reads_once(family)) return 4 * config.vector;
   const std::int64_t packets = is_strided(family) ? problem.cols : problem.cols / config.vector;
   const std::int64_t pieces = family == Family::staged ? std::max(config.pieces, 1) : 1;

@@ -377,6 +377,16 @@ TEST_CASE("the lesson's versions and hand-made points are reachable, impossible 
   CHECK(contains(error_of([&] { point({.family = "registers", .threads = 32, .elements = 4}); }), "does not fit"));
   CHECK(contains(error_of([&] { point({.threads = 144}); }), "multiple of 32"));
   CHECK(contains(error_of([&] { point({.vector = 8}); }), "16 bytes"));
+  // Numbers whose products overflow.
+  constexpr int huge = 1 << 30;
+  CHECK(contains(error_of([&] { point({.threads = huge}); }), "1024 threads"));
+  CHECK(contains(error_of([&] { point({.rows = huge}); }), "1024 threads"));
+  CHECK(contains(error_of([&] { point({.vector = huge}); }), "multiple of the vector width"));
+  CHECK(contains(error_of([&] { point({.vector = huge, .elements = huge}); }), "too many elements"));
+  const Problem strided{.cols = 4096, .layout = Layout::strided};
+  for (const Variant& variant : {Variant{.threads = huge}, Variant{.rows = huge}, Variant{.pieces = huge}}) {
+    CHECK_THROWS_AS((void)plan::choose(strided, hopper, variant), Error);
+  }
   CHECK(contains(error_of([&] { point({.family = "strided"}); }), "strided"));
   CHECK(contains(error_of([] { (void)plan::choose({.cols = 1 << 20}, hopper, {.name = "v3"}); }), "does not fit"));
   CHECK(contains(error_of([] { (void)plan::choose({.cols = 64, .layout = Layout::strided}, hopper, {.name = "v1"}); }),
