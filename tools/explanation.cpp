@@ -24,9 +24,10 @@
 namespace jitsoftmax::tools {
 namespace {
 
+constexpr std::int64_t widest = 64;  // bytes, and elements: beyond any access
+
 // The member of the bundle that runs for so many rows, at addresses and distances that are multiples of so many
 // elements, but of no more.
-constexpr std::int64_t widest = 64;  // bytes, and elements: beyond any access
 std::size_t serving(const plan::Bundle& bundle, const Problem& problem, std::int64_t count, std::int64_t step) {
   alignas(2 * widest) std::array<std::byte, 2 * widest * 8> memory{};
   Rows rows;

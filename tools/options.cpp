@@ -31,7 +31,10 @@ void EngineOptions::add_to(CLI::App& command) {
   command.add_option("--cluster", variant.cluster, "Blocks a row")->group(group);
   command.add_option("--vector", variant.vector, "Elements an access")->group(group);
   command.add_option("--elements", variant.elements, "Elements a thread holds at a time")->group(group);
-  command.add_option("--pieces", variant.pieces, "Asynchronous copies a block (staged)")->group(group);
+  command
+      .add_option("--pieces", variant.pieces,
+                  "Asynchronous copies a block (staged), groups of 8 columns a thread (strided_staged)")
+      ->group(group);
   command.add_option("--resident", variant.resident, "Blocks a multiprocessor that registers allow")->group(group);
   command.add_option("--packed", variant.packed, "Hold bits instead of numbers (registers)")->group(group);
 }

@@ -236,6 +236,7 @@ std::optional<Specialization> for_strided_staged(const Problem& problem, const A
     if (problem.cols > tiles.most_cols || problem.cols <= tiles.most_cols / 8 * 5) continue;
     auto staged = staged_tile(problem, tiles.warps, tiles.cluster);
     if (!staged) continue;
+    staged->config.aligned = true;
     staged->least_rows = tiles.least_rows;
     staged->most_rows = tiles.most_rows;
     return staged;
@@ -325,7 +326,7 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
     if (const auto few = for_few_rows(problem, arch, vector)) bundle = bundle_of(*few, deterministic);
   }
   if (problem.layout == Layout::strided && !deterministic) {
-    if (const auto staged = for_strided_staged(problem, arch)) bundle = {bundle_of(*staged, deterministic).front()};
+    if (const auto staged = for_strided_staged(problem, arch)) bundle = {*staged};  // what is beside it follows
   }
   for (const Specialization& s : bundle_of(base, deterministic)) bundle.push_back(s);
   return bundle;
