@@ -7,22 +7,23 @@ namespace jitsoftmax::kernels {
 // How a block's threads cover rows. A kernel is a template over this value; the host spells it as
 // the NVRTC name expression. A family reads the fields that it needs.
 struct Config {
-  int threads = 1;          // threads of a block that share a row: a power of two up to 32, or a multiple of 32
-  int rows = 1;             // rows a block, of the strided families `vector` times as many; a block has
-                            // threads * rows threads
-  int cluster = 1;          // blocks that share a row, as a thread block cluster
-  int vector = 1;           // elements of the input an access
-  int elements = 1;         // elements that a thread holds at a time, a multiple of `vector`
-  bool aligned = false;     // every row of input and output starts at a multiple of `vector` elements
-  bool peeled = false;      // packets begin at aligned addresses, wherever the row does; else at its first element
-  bool packed = false;      // elements are held as they are in memory, and their exponentials computed twice
-  bool blocked = false;     // maxima over chunks of `elements` and compensated sums; else the literal recurrence
-  bool persistent = false;  // the grid fills the device once and strides over the rows
-  int pieces = 0;           // of what waits in shared memory: asynchronous copies that a block's part of a row arrives
-                            // in; of a tile, groups of staged_columns columns of each thread
-  int resident = 0;         // blocks that a multiprocessor is to hold at once, which bounds the registers;
-                            // 0: the compiler's choice
-  int shared = 0;           // bytes of shared memory a block, as planned by the host
+  int threads = 1;           // threads of a block that share a row: a power of two up to 32, or a multiple of 32
+  int rows = 1;              // rows a block, of the strided families `vector` times as many; a block has
+                             // threads * rows threads
+  int cluster = 1;           // blocks that share a row, as a thread block cluster
+  int vector = 1;            // elements of the input an access
+  int elements = 1;          // elements that a thread holds at a time, a multiple of `vector`
+  bool aligned = false;      // every row of input and output starts at a multiple of `vector` elements
+  bool peeled = false;       // packets begin at aligned addresses, wherever the row does; else at its first element
+  bool packed = false;       // elements are held as they are in memory, and their exponentials computed twice
+  bool blocked = false;      // maxima over chunks of `elements` and compensated sums; else the literal recurrence
+  bool persistent = false;   // the grid fills the device once and strides over the rows
+  bool low_latency = false;  // rows are few: what counts is the time that one takes, not what all blocks move
+  int pieces = 0;            // of what waits in shared memory: asynchronous copies that a block's part of a row arrives
+                             // in; of a tile, groups of staged_columns columns of each thread
+  int resident = 0;          // blocks that a multiprocessor is to hold at once, which bounds the registers;
+                             // 0: the compiler's choice
+  int shared = 0;            // bytes of shared memory a block, as planned by the host
 };
 
 // One launch. Strides and `inner` are in elements; element j of row r is at

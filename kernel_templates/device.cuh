@@ -543,6 +543,13 @@ inline void forget_derived(long long& value) {
 #endif
 }
 
+// Makes the compiler read again what it has read from memory before.
+inline void forget_loaded() {
+#if defined(__CUDACC__)
+  asm volatile("" ::: "memory");
+#endif
+}
+
 // `bytes` is a power of two.
 inline int address_modulo(const void* pointer, int bytes) {
   return static_cast<int>(reinterpret_cast<unsigned long long>(pointer) & static_cast<unsigned long long>(bytes - 1));
@@ -556,6 +563,10 @@ inline bool is_aligned(const void* pointer, int bytes) { return address_modulo(p
 template <class Real>
 constexpr Real infinity() {
   return static_cast<Real>(__builtin_bit_cast(float, 0x7f800000u));
+}
+template <class Real>
+constexpr Real not_a_number() {
+  return static_cast<Real>(__builtin_bit_cast(float, 0x7fffffffu));
 }
 
 // Drops NaN: sums carry it to the result.
@@ -590,6 +601,45 @@ inline float warp_maximum(float x) {
 inline double warp_maximum(double x) {
   for (int mask = warp_size / 2; mask > 0; mask /= 2) x = maximum(x, shuffle_xor(x, mask));
   return x;
+}
+
+inline float fused_multiply_add(float a, float b, float c) {
+#if defined(__CUDACC__)
+  return fmaf(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+// The sum of what the warp's 32 lanes have, numbers from 0 to 2^41; every one of them calls and has it. Each is rounded
+// to eighths, which makes an error of at most 2. `valid`: whether all of them are such numbers; if not, the sum is
+// none.
+inline float warp_sum(float x, bool& valid) {
+  // As integers: then a reduction is a single instruction, instead of five shuffles and additions. Adding 1.5 * 2^23
+  // rounds to one, in the lower bits: x / 2^19, and eight times what that leaves of x.
+  constexpr float shifter = 12582912;
+  const float high = fused_multiply_add(x, 0x1p-19f, shifter);
+  const float low = fused_multiply_add(fused_multiply_add(shifter - high, 0x1p19f, x), 8, shifter);
+  const bool lane_valid = x >= 0 && x <= 0x1p41f;
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  unsigned highs = __reduce_add_sync(0xffffffffu, __float_as_uint(high));
+  unsigned lows = __reduce_add_sync(0xffffffffu, __float_as_uint(low));
+  valid = __all_sync(0xffffffffu, lane_valid) != 0;
+#else
+  const auto sum_of_lanes = [](unsigned value) {
+    for (int mask = warp_size / 2; mask > 0; mask /= 2) {
+      value += __builtin_bit_cast(unsigned, shuffle_xor(__builtin_bit_cast(float, value), mask));
+    }
+    return value;
+  };
+  unsigned highs = sum_of_lanes(__builtin_bit_cast(unsigned, high));
+  unsigned lows = sum_of_lanes(__builtin_bit_cast(unsigned, low));
+  valid = sum_of_lanes(lane_valid ? 1 : 0) == warp_size;
+#endif
+  highs -= warp_size * __builtin_bit_cast(unsigned, shifter);
+  lows -= warp_size * __builtin_bit_cast(unsigned, shifter);
+  return fused_multiply_add(static_cast<float>(static_cast<int>(highs)), 0x1p19f,
+                            static_cast<float>(static_cast<int>(lows)) * 0.125f);
 }
 
 // Within 2 ulp, subnormal results included.
@@ -640,10 +690,10 @@ float scaled_exponential(float x) {
   constexpr float log2_e = 1.44269504f;
 #if defined(__CUDACC__)
   float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(fmaf(x, log2_e, static_cast<float>(exponent))));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(fused_multiply_add(x, log2_e, static_cast<float>(exponent))));
   return result;
 #else
-  return __builtin_exp2f(__builtin_fmaf(x, log2_e, static_cast<float>(exponent)));
+  return __builtin_exp2f(fused_multiply_add(x, log2_e, static_cast<float>(exponent)));
 #endif
 }
 

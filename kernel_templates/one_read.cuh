@@ -33,7 +33,12 @@ void softmax_with_one_read(const Arguments& arguments) {
 
   Partial<Real> part = body.partial();
   if constexpr (Group::edges > 0) part = add_terms<Exp>(part, edges);
-  const Finish<Op, Exp, Real> finish(group.merge(part), arguments.zero_masked != 0);
+  if constexpr (config.low_latency) {
+    part = group.merge_with_low_latency(part, [&](Real max) { body.relate_to(max); });
+  } else {
+    part = group.merge(part);
+  }
+  const Finish<Op, Exp, Real> finish(part, arguments.zero_masked != 0);
 
   body.store(group, out + cover.head, cover, finish);
   for (Real& x : edges) x = finish(x);

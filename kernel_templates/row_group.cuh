@@ -25,6 +25,8 @@ class RowGroup {
   static_assert(config.cluster == 1 || (config.rows == 1 && config.cluster <= warp_size && warps > 0));
   static_assert(warps <= warp_size, "a block has at most 32 warps");
   static_assert(!(config.aligned && config.peeled));
+  static_assert(!config.low_latency || (config.cluster > 1 && sent_partials(config) == warps && !config.packed &&
+                                        Columns::is_known && sizeof(Real) == 4));
 
   RowGroup() : thread_(thread_index() % config.threads), row_(thread_index() / config.threads) {}
 
@@ -104,7 +106,7 @@ class RowGroup {
       if (!has(k, first, cover)) continue;
       const In* const from = at_packet(body, k, first);
       if (wide) {
-        packets[k] = load_wide<In, width>(from);
+        packets[k] = load_wide<In, width, lines<In>>(from);
       } else {
         for (int i = 0; i < width; ++i) packets[k].at[i] = load_one(from + i);
       }
@@ -201,6 +203,30 @@ class RowGroup {
     }
   }
 
+  // The same in less time: relative to the maximum of the warp, on which it has agreed already, unless the row's is so
+  // much larger that the sum is out of bounds, or the warp has none. `relate(max)` is called while sums are under way.
+  template <class Relate>
+  Partial<Real> merge_with_low_latency(const Partial<Real>& part, const Relate& relate) const {
+    const RemotePlace place = place_in_other_block();
+    Real max = warp_maximum(part.max);
+    bool valid = false;
+    const Real sum = warp_sum(part.sum_near(max), valid);
+    cluster_wait();
+    send({max, valid ? sum : not_a_number<Real>()}, place);
+    merge_barrier().wait_for_blocks();
+    Real whole = warp_sum(Received().sum_near(max), valid);
+    relate(max);
+    if (!valid || max == -infinity<Real>()) [[unlikely]] {
+      forget_loaded();  // what was received is not kept in registers until here
+      const Received received;
+      max = received.max();
+      relate(max);
+      whole = warp_sum(received.sum_near(max), valid);
+      if (!valid) whole = not_a_number<Real>();
+    }
+    return {max, whole};
+  }
+
   // Before the group agrees again on something that it has already agreed on.
   static void reuse() {
     if constexpr (warps > 1) sync_block();
@@ -244,6 +270,10 @@ class RowGroup {
   static constexpr Index fewest_packets = fewest_of_every_block();
   Index edge(int i) const { return static_cast<Index>(i * threads + thread()); }
   static Index column_of_edge(Index e, const Cover& cover) { return e < cover.head ? e : e + cover.packets * width; }
+  // What few rows' blocks have read makes room in the L2 cache; of 16 bits and more elements a thread that is no gain.
+  template <class In>
+  static constexpr Lines lines = config.low_latency && (sizeof(In) == 4 || config.elements <= 16) ? Lines::leave_first
+                                                                                                  : Lines::stay;
   // To the next place where a packet may begin.
   template <class T>
   static int elements_to_boundary(const T* row) {
@@ -291,29 +321,51 @@ class RowGroup {
     const int slot = cluster_rank() * sent_partials(config) + thread_ / warp_size;
     return {lane < config.cluster ? lane : 0, sent().offset(slot), merge_barrier()};
   }
-  // The first warps send their partials to every block; every warp merges what its block is sent.
-  Partial<Real> merge_in_cluster(const Partial<Real>& part, const RemotePlace& place) const {
-    constexpr int count = cluster_partials(config);
-    constexpr int slots = power_of_two(count) < warp_size ? power_of_two(count) : warp_size;
-    constexpr int each = (count + slots - 1) / slots;
-    const int lane = thread_ % warp_size;
-    const int warp = thread_ / warp_size;
-    cluster_wait();
-    if (warp < sent_partials(config) && lane < config.cluster) place.send(part);
-    merge_barrier().wait_for_blocks();
-    Partial<Real> parts[each];
-    int from = lane % slots;
-    for (Partial<Real>& one : parts) {
-      if (from < count) one = sent().load(from);
-      from += slots;
-    }
-    Real max = parts[0].max;
-    for (int i = 1; i < each; ++i) max = maximum(max, parts[i].max);
-    max = warp_maximum(max);
-    Real sum = parts[0].sum_at(max);
-    for (int i = 1; i < each; ++i) sum = sum + parts[i].sum_at(max);
-    return {max, lane_sum<slots>(sum)};
+  // The first warps send their partials to every block.
+  void send(const Partial<Real>& part, const RemotePlace& place) const {
+    if (thread_ / warp_size < sent_partials(config) && thread_ % warp_size < config.cluster) place.send(part);
   }
+  Partial<Real> merge_in_cluster(const Partial<Real>& part, const RemotePlace& place) const {
+    cluster_wait();
+    send(part, place);
+    merge_barrier().wait_for_blocks();
+    return Received().merged();
+  }
+
+  // This lane's share of what the block was sent; every warp merges all of it.
+  class Received {
+   public:
+    Received() {
+      int from = thread_index() % slots;
+      for (Partial<Real>& one : parts_) {
+        if (from < count) one = sent().load(from);
+        from += slots;
+      }
+    }
+    Real max() const {
+      Real max = parts_[0].max;
+      for (int i = 1; i < each; ++i) max = maximum(max, parts_[i].max);
+      return warp_maximum(max);
+    }
+    Partial<Real> merged() const {
+      const Real max = this->max();
+      Real sum = parts_[0].sum_at(max);
+      for (int i = 1; i < each; ++i) sum = sum + parts_[i].sum_at(max);
+      return {max, lane_sum<slots>(sum)};
+    }
+    // Of this lane alone, 0 if others have the same.
+    Real sum_near(Real max) const {
+      Real sum = parts_[0].sum_near(max);
+      for (int i = 1; i < each; ++i) sum = sum + parts_[i].sum_near(max);
+      return thread_index() % warp_size < slots ? sum : Real(0);
+    }
+
+   private:
+    static constexpr int count = cluster_partials(config);
+    static constexpr int slots = power_of_two(count) < warp_size ? power_of_two(count) : warp_size;
+    static constexpr int each = (count + slots - 1) / slots;
+    Partial<Real> parts_[each];
+  };
 
   int thread_;  // of the block's part of the group
   int row_;

@@ -26,9 +26,10 @@ class HeldNumbers {
     for (int k = 0; k < count; ++k) Group::widen_packet(x_ + k * width, packets_[k], present_[k], scale_);
     return terms_.partial(x_);
   }
+  void relate_to(Real max) { terms_.relate_to(x_, max); }
 
   void store(const Group& group, Out* body, const typename Group::Cover& cover, const Finish<Op, Exp, Real>& finish) {
-    terms_.finish(x_, finish);
+    terms_.template finish<config.low_latency>(x_, finish);
     group.store(x_, body, 0, cover);
   }
 

@@ -85,6 +85,7 @@ std::string cover(const Specialization& s) {
   text += fmt::format(", each with {} of {}", plural(packets, "packet"), plural(config.vector, "element"));
   if (!plan::reads_once(s.family)) text += " at a time";
   if (config.packed) text += ", held as they are in memory";
+  if (config.low_latency) text += ", agreeing at low latency";
   const int rows = plan::rows_of_tile(s);
   const char* whose = s.family == Family::split ? "gang of blocks" : config.cluster > 1 ? "cluster" : "block";
   return text + fmt::format("; {} a {}", plural(rows, "row"), whose);

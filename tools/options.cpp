@@ -37,6 +37,8 @@ void EngineOptions::add_to(CLI::App& command) {
       ->group(group);
   command.add_option("--resident", variant.resident, "Blocks a multiprocessor that registers allow")->group(group);
   command.add_option("--packed", variant.packed, "Hold bits instead of numbers (registers)")->group(group);
+  command.add_option("--low-latency", variant.low_latency, "For few rows: agree in less time (registers, in clusters)")
+      ->group(group);
 }
 
 Options EngineOptions::options() const {

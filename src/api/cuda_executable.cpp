@@ -61,6 +61,8 @@ void CudaExecutable::launch_at_once(std::size_t chosen, const Rows& rows, Stream
                 .block = shape.block,
                 .shared = shape.shared,
                 .cooperative = cooperative,
+                // Faster where no block waits for another to end, slower where they take turns.
+                .balanced = shape.at_once,
                 .programmatic = programmatic},
                stream, &arguments);
 }

@@ -96,11 +96,15 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
         "cuLaunchKernel");
     return;
   }
-  std::array<CUlaunchAttribute, 3> attributes{};
+  std::array<CUlaunchAttribute, 4> attributes{};
   unsigned count = 0;
   if (shape.cluster != 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attributes[count++].value.clusterDim = {shape.cluster, 1, 1};
+    if (shape.balanced) {
+      attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
+      attributes[count++].value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+    }
   }
   if (shape.cooperative) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

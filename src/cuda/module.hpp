@@ -14,6 +14,8 @@ struct LaunchShape {
   unsigned block = 1;        // threads
   unsigned shared = 0;       // bytes of dynamic shared memory a block
   bool cooperative = false;  // all blocks are on the device at once, or the launch is an error
+  // Clusters' blocks go where there is the least to do, instead of as far apart as each cluster's can be.
+  bool balanced = false;
   // The kernel may begin before the one that precedes it on the stream has ended: it waits for that by itself. Cannot
   // be cooperative as well.
   bool programmatic = false;

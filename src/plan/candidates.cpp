@@ -75,6 +75,10 @@ std::string illegal(const Specialization& s) {
   if (c.packed && is_strided(s.family) && (size_of(s.in) != 2 || c.vector == 1)) {
     return "strided elements are packed where an access has several of 16 bits";
   }
+  if (c.low_latency && !may_have_low_latency(s)) {
+    return "of low latency are clusters that hold f32 or 16-bit rows in registers as numbers, up to 256 threads a "
+           "block";
+  }
   if (c.pieces != 0 && !waits_in_shared_memory(s.family)) return "only the staged families have pieces";
   if (reads_once(s.family) && (s.cols == 0 || (is_strided(s.family) ? s.cols : s.cols / c.vector) >
                                                   std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
@@ -143,6 +147,11 @@ std::optional<Specialization> staged_tile(const Problem& problem, int warps, int
 }
 
 bool has_large_clusters(const Arch& arch) noexcept { return arch.major == 9 || arch.major == 10; }
+
+bool may_have_low_latency(const Specialization& s) noexcept {
+  return s.family == Family::registers && s.config.cluster > 1 && s.config.threads <= 256 && !s.config.packed &&
+         s.in != DType::f64;
+}
 
 namespace {
 
@@ -219,13 +228,18 @@ std::vector<Specialization> candidates(const Problem& problem, const Arch& arch)
         for (const int resident : {0, 2048 / (threads * rows)}) {
           // Few registers, for many threads, where they may do.
           if (resident != 0 && (packed ? elements > 32 : size_of(problem.in) != 2 || elements != 2 * vector)) continue;
-          add(Family::registers, {.threads = threads,
-                                  .rows = rows,
-                                  .cluster = cluster,
-                                  .vector = vector,
-                                  .elements = elements,
-                                  .packed = packed,
-                                  .resident = resident});
+          const kernels::Config config = {.threads = threads,
+                                          .rows = rows,
+                                          .cluster = cluster,
+                                          .vector = vector,
+                                          .elements = elements,
+                                          .packed = packed,
+                                          .resident = resident};
+          add(Family::registers, config);
+          if (cluster < 8 || resident != 0) continue;
+          kernels::Config for_few = config;
+          for_few.low_latency = true;
+          add(Family::registers, for_few);
         }
       }
       if (!clusters || rows != 1 || elements < 2 * vector) continue;

@@ -29,6 +29,9 @@ namespace jitsoftmax::plan {
 // Up to 16 blocks a cluster, and a block with most of a multiprocessor's shared memory.
 [[nodiscard]] bool has_large_clusters(const Arch& arch) noexcept;
 
+// Whether its kernel has a form for few rows (Config::low_latency).
+[[nodiscard]] bool may_have_low_latency(const Specialization& specialization) noexcept;
+
 // Elements that a thread of a block of so many holds without spilling; `packed`: as the bits in memory.
 [[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept;
 

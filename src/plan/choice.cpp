@@ -162,11 +162,13 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   const RowShape rows = describe_rows(problem, vector);
   std::optional<Specialization> few;
   if (has_clusters(arch)) {
-    const int cluster = problem.cols >= 65536 && has_large_clusters(arch) ? 16 : 8;
-    const int each = std::min(cluster == 16 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
+    const int cluster = problem.cols > 16384 && has_large_clusters(arch) ? 16 : 8;
+    const int each =
+        std::min(problem.cols >= 65536 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
     for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
       if (!few) few = in_registers(rows, std::max(threads, small_block), cluster);
     }
+    if (few) few->config.low_latency = may_have_low_latency(*few);
   }
   // Of blocks all over the device none waits for the others for less than a row of this length takes in one.
   if (!few && problem.cols >= 32768) few = split(rows);

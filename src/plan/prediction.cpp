@@ -16,6 +16,7 @@ constexpr double launch = 0.75e-6;                 // of a kernel
 constexpr double latency = 0.85e-6;                // of a load, under load
 constexpr double block_agreement = 0.32e-6;        // by a barrier of the block
 constexpr double cluster_agreement = 0.8e-6;       // by what blocks send each other
+constexpr double low_latency_gain = 0.1e-6;        // of that
 constexpr double one_multiprocessor = 60e9;        // that one alone moves
 constexpr double cluster_block_start = 2.4e-9;     // between the starts of two blocks that are in clusters
 constexpr double lanes_a_second = 128 * 1.755e9;   // instructions of a multiprocessor's lanes
@@ -35,7 +36,8 @@ double agreement(const Specialization& s) noexcept {
   const kernels::Config& c = s.config;
   if (c.threads <= kernels::warp_size && c.cluster == 1) return 0;
   const bool by_barrier = c.cluster == 1 || c.threads / kernels::warp_size > warps_that_send_alone;
-  const double once = (by_barrier ? block_agreement : 0) + (c.cluster > 1 ? cluster_agreement : 0);
+  const double once = (by_barrier ? block_agreement : 0) + (c.cluster > 1 ? cluster_agreement : 0) -
+                      (c.low_latency ? low_latency_gain : 0);
   return s.family == Family::safe ? 2 * once : once;
 }
 

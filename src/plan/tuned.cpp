@@ -25,10 +25,11 @@ constexpr std::array<std::pair<std::string_view, int kernels::Config::*>, 8> num
     {"resident", &kernels::Config::resident},
     {"shared", &kernels::Config::shared},
 }};
-constexpr std::array<std::pair<std::string_view, bool kernels::Config::*>, 3> flags{{
+constexpr std::array<std::pair<std::string_view, bool kernels::Config::*>, 4> flags{{
     {"packed", &kernels::Config::packed},
     {"blocked", &kernels::Config::blocked},
     {"persistent", &kernels::Config::persistent},
+    {"low_latency", &kernels::Config::low_latency},
 }};
 
 template <class Table>

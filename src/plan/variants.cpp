@@ -111,6 +111,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     config.blocked = !reads_once(*family);
     config.pieces = waits_in_shared_memory(*family) ? 2 : 0;
     config.packed = false;
+    config.low_latency = false;
   }
   if (is_strided(result.family) != (problem.layout == Layout::strided)) {
     refuse(problem, variant, "the strided families serve strided layouts, and no other family does");
@@ -119,6 +120,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.family || variant.threads) {
     config.cluster = 1;
     config.resident = 0;
+    config.low_latency = false;
   }
   if (variant.threads) config.threads = *variant.threads;
   if (variant.vector) config.vector = *variant.vector;
@@ -126,6 +128,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.pieces) config.pieces = *variant.pieces;
   if (variant.resident) config.resident = *variant.resident;
   if (variant.packed) config.packed = *variant.packed;
+  if (variant.low_latency) config.low_latency = *variant.low_latency;
   if (variant.rows) {
     config.rows = *variant.rows;
   } else if (variant.threads && !is_strided(result.family)) {
@@ -155,6 +158,7 @@ Variant variant_of(const Specialization& specialization) {
   variant.pieces = config.pieces;
   variant.resident = config.resident;
   variant.packed = config.packed;
+  variant.low_latency = config.low_latency;
   return variant;
 }
 

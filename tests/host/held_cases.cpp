@@ -17,11 +17,12 @@ struct Way {
   int packets;  // of a thread
   int pieces = 0;
   bool packed = false;
+  bool low_latency = false;
 
   [[nodiscard]] std::string name() const {
     return std::string(plan::name_of(family)) + " of " + std::to_string(cluster) + " * " + std::to_string(threads) +
            " threads with " + std::to_string(packets) + " packets" + (packed ? ", packed" : "") +
-           (pieces != 0 ? ", " + std::to_string(pieces) + " pieces" : "");
+           (low_latency ? ", of low latency" : "") + (pieces != 0 ? ", " + std::to_string(pieces) + " pieces" : "");
   }
 };
 
@@ -37,6 +38,9 @@ constexpr Way ways[] = {
     {registers, 64, 2, 2},
     {registers, 32, 4, 1},
     {registers, 96, 16, 1},  // more partials than lanes
+    {registers, 64, 2, 2, 0, false, true},
+    {registers, 32, 4, 3, 0, false, true},
+    {registers, 96, 16, 1, 0, false, true},
     {registers, 8, 1, 2, 0, true},
     {registers, 64, 1, 4, 0, true},
     {registers, 32, 2, 3, 0, true},
@@ -89,6 +93,7 @@ std::optional<HeldCase> held_case(const Problem& problem, const Way& way) {
                             .elements = way.packets * vector,
                             .packed = way.packed,
                             .blocked = way.family == split,
+                            .low_latency = way.low_latency,
                             .pieces = way.pieces});
   if (!plan::illegal(s).empty()) return std::nullopt;
   return HeldCase{problem, {way.name(), plan::bundle_of(s, false)}, {way.name(), plan::bundle_of(s, true)}};
@@ -133,6 +138,7 @@ std::vector<HeldCase> held_cases() {
 std::vector<HeldCase> mutation_cases() {
   std::vector<HeldCase> cases;
   for (const Way& way : {Way{registers, 64, 2, 2}, Way{registers, 96, 16, 1}, Way{registers, 320, 2, 1},
+                         Way{registers, 64, 2, 2, 0, false, true}, Way{registers, 96, 16, 1, 0, false, true},
                          Way{registers, 64, 1, 2, 0, true}, Way{staged, 64, 2, 2, 2}, Way{staged, 64, 1, 2, 2},
                          Way{split, 32, 2, 2}, Way{split, 32, 9, 1}, Way{counted, 64, 1, 3}}) {
     for (const int turn : {0, 3, 6}) {

@@ -3,6 +3,7 @@
 // ones wherever the output is.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -86,6 +87,22 @@ TEST_CASE("masked: results as small as the type has, of threads that have no lar
     const Sample rows = sample(held.problem, 2, far_below);
     (void)right(rows, held.peeled, {.in_phase = 1}, 0);
     (void)right(rows, held.deterministic, {}, 1);
+  }
+}
+
+TEST_CASE("masked: maxima of warps that are apart by a little or a lot") {
+  INFO("JITSOFTMAX_SEED=", seed());
+  for (const HeldCase& held : held_cases()) {
+    const double cols = static_cast<double>(held.problem.cols);
+    // From one end of the second row to the other it is as much as sums of f32 bear; of the third, more.
+    for (const double fall : {7.0, 18.0, 30.0}) {
+      const auto falls = [&](std::int64_t row, std::int64_t col) {
+        return -std::floor(static_cast<double>(row) * fall * static_cast<double>(col) / cols * 8) / 8;
+      };
+      const Sample rows = sample(held.problem, 3, falls);
+      (void)right(rows, held.peeled, {.in_phase = 1}, 0);
+      (void)right(rows, held.deterministic, {}, 1);
+    }
   }
 }
 

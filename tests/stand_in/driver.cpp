@@ -356,6 +356,10 @@ CUresult read_attributes(const CUlaunchConfig& config, stand_in::Launch& launch)
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         launch.cluster = attribute.value.clusterDim.x;
         break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        launch.balanced =
+            attribute.value.clusterSchedulingPolicyPreference == CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+        break;
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         launch.cooperative = attribute.value.cooperative != 0;
         break;

@@ -27,6 +27,7 @@ struct Launch {
   bool plain = false;    // by cuLaunchKernel, which has no attributes; else by cuLaunchKernelEx, which say:
   unsigned cluster = 1;  // blocks
   bool cooperative = false;
+  bool balanced = false;  // clusters are scheduled by load
   bool programmatic = false;
 };
 

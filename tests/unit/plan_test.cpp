@@ -152,6 +152,19 @@ TEST_CASE("clusters, packed elements and staged rows are legal where the kernels
   CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.rows = 2; })), "one row"));
   CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.cluster = 2; })), "does not fit"));
   CHECK(contains(why_illegal(Family::registers, with(clustered, [](Config& c) { c.pieces = 2; })), "pieces"));
+  const auto of_low_latency = [&](auto change) {
+    Config config = clustered;
+    config.low_latency = true;
+    config.cluster = 16;
+    change(config);
+    return why_illegal(Family::registers, config);
+  };
+  CHECK(of_low_latency([](Config&) {}) == "");
+  CHECK(of_low_latency([](Config& c) { c.threads = 256; }) == "");
+  CHECK(contains(of_low_latency([](Config& c) { c.threads = 288; }), "up to 256 threads"));
+  CHECK(contains(
+      of_low_latency([](Config& c) { c = {.threads = 1024, .vector = 4, .elements = 8, .low_latency = true}; }),
+      "clusters"));
 
   CHECK(why_illegal(Family::registers, {.threads = 128, .vector = 8, .elements = 32, .packed = true}, DType::bf16) ==
         "");
@@ -321,6 +334,30 @@ TEST_CASE(
   for (const plan::Specialization& s : plan::choose(problem, hopper, {}, true)) CHECK(s.family != plan::Family::split);
 }
 
+TEST_CASE("few long rows take clusters of low latency, as large as the device has them and the row is worth") {
+  const auto few = [](std::int64_t cols, const Arch& arch, DType type = DType::f32) {
+    const plan::Bundle bundle = plan::choose({.cols = cols, .in = type, .out = type}, arch);
+    CHECK(bundle.front().most_rows == 64);
+    for (const plan::Specialization& s : bundle) {
+      CHECK(s.config.low_latency == (s.most_rows == 64 && type != DType::f64));
+    }
+    return bundle.front().config.cluster;
+  };
+  CHECK(few(8192, hopper) == 8);
+  CHECK(few(16384, hopper, DType::bf16) == 8);
+  CHECK(few(16385, hopper) == 16);
+  CHECK(few(32000, hopper, DType::bf16) == 16);
+  CHECK(few(131072, hopper) == 16);
+  CHECK(few(32000, hopper, DType::f64) == 16);
+  CHECK(few(32000, Arch{12, 0, 0}) == 8);
+  // Others are as they were: many rows, and those that have the same bits everywhere.
+  for (const plan::Specialization& s : plan::choose({.cols = 32000}, hopper, {}, true)) CHECK(!s.config.low_latency);
+  const auto all = plan::candidates({.cols = 32000}, hopper);
+  CHECK(std::any_of(all.begin(), all.end(), [](const auto& s) { return s.config.low_latency; }));
+  CHECK(
+      std::any_of(all.begin(), all.end(), [](const auto& s) { return s.config.cluster > 8 && !s.config.low_latency; }));
+}
+
 TEST_CASE("a gang has as many blocks as hold a row, or as the device has room for; whole gangs are launched") {
   const plan::Specialization s = plan::choose({.cols = 1 << 20}, hopper).front();
   const int blocks = (1 << 20) / (s.config.threads * s.config.elements);
@@ -472,6 +509,9 @@ TEST_CASE("launches cover any number of rows once, with legal grids and no block
   const plan::Specialization v4 = plan::choose({.cols = 4096}, hopper, {.name = "v4"}).front();
   CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid == 264);
   CHECK(plan::geometry(v4, {.count = 7}, 264).grid == 7);
+  for (const int resident : {0, 55, 56, 57}) {
+    CHECK(plan::geometry(clustered, {.count = 7}, resident).at_once == (resident >= 7 * 8));
+  }
 }
 
 TEST_CASE("sizes, strides and pointers that cannot be served are argument errors that say what is wrong") {
