@@ -1,6 +1,7 @@
 // Promise: what the GPU computes is softmax to the documented accuracy, for every kernel that can be
 // asked for, also where numbers are special, subnormal, far from 0 or many.
 #include <cfloat>
+#include <cmath>
 
 #include "gpu/gpu_case.hpp"
 #include "plan/variants.hpp"
@@ -76,6 +77,52 @@ TEST_CASE("one poison or mask at any place of a row, among ordinary rows, in eve
             CAPTURE(plan::describe(problem));
             CHECK(test.check(engine.prepare(problem), tolerance_of(variant)) == "");
           }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("few long rows whose parts are apart by a little, by a lot, masked or poisoned") {
+  const Gpu gpu;
+  for (const MaskedRows masked : {MaskedRows::nan, MaskedRows::zero}) {
+    Engine engine(gpu_options("", masked));
+    for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+      for (const Op op : {Op::softmax, Op::log_softmax}) {
+        for (const std::int64_t cols : {8192, 16385, 32000, 50257, 131072}) {
+          const Problem problem{cols, type, type, op};
+          GpuCase test(problem, 10);
+          test.masked = masked;
+          test.fill([&](std::int64_t r, std::int64_t j) {
+            // How much the row falls from one end to the other, in eighths: sums of f32 bear 17 of it or so.
+            const auto falls = [&](double by) {
+              return -std::floor(by * 8 * static_cast<double>(j) / static_cast<double>(cols)) / 8;
+            };
+            switch (r) {
+              case 0:
+                return falls(7);
+              case 1:
+                return falls(16);
+              case 2:
+                return falls(19);
+              case 3:
+                return falls(100);
+              case 4:
+                return j == cols / 3 ? 40.0 : static_cast<double>(j % 7);
+              case 5:
+                return j < cols / 2 ? -infinity : static_cast<double>(j % 5);
+              case 6:
+                return j == cols - 1 ? not_a_number : 1.0;
+              case 7:
+                return j == 0 ? infinity : falls(3);
+              case 8:
+                return -infinity;
+              default:
+                return j == cols - 1 ? 2.0 : -infinity;
+            }
+          });
+          CAPTURE(plan::describe(problem));
+          CHECK(test.check(engine.prepare(problem), 0) == "");
         }
       }
     }
