@@ -62,7 +62,7 @@ void CudaExecutable::launch_at_once(std::size_t chosen, const Rows& rows, Stream
                 .shared = shape.shared,
                 .cooperative = cooperative,
                 // Faster where no block waits for another to end, slower where they take turns.
-                .balanced = shape.at_once,
+                .balanced = shape.at_once >= (programmatic ? 2U : 1U),
                 .programmatic = programmatic},
                stream, &arguments);
 }

@@ -166,7 +166,7 @@ Geometry geometry(const Specialization& specialization, const Rows& rows, int re
   geometry.gang = static_cast<unsigned>(gang);
   geometry.block = static_cast<unsigned>(config.threads * config.rows);
   geometry.shared = static_cast<unsigned>(config.shared);
-  geometry.at_once = tiles * config.cluster <= resident_blocks;
+  geometry.at_once = static_cast<unsigned>(std::max(resident_blocks, 0)) / geometry.grid;
   return geometry;
 }
 

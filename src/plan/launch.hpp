@@ -29,7 +29,7 @@ struct Geometry {
   unsigned cluster = 1;  // blocks that form one
   unsigned gang = 1;     // of the split family: neighbouring blocks that share a row; the whole grid has to be resident
   unsigned shared = 0;   // bytes
-  bool at_once = false;  // all blocks have room on the device at the same time
+  unsigned at_once = 0;  // such launches that the device has room for at the same time
 };
 
 // `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels and gangs.

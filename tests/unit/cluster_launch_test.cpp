@@ -1,5 +1,6 @@
-// Promise: the blocks of clusters are scheduled by load where all of them have room on the device at the same time, and
-// only there; launches without clusters say nothing of it.
+// Promise: the blocks of clusters are scheduled by load where all of them have room on the device at the same time,
+// with those of the launch before if it may still be running, and only there; launches without clusters say nothing of
+// it.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -30,6 +31,24 @@ TEST_CASE("few rows in clusters are scheduled by load, more of them as the drive
       const stand_in::Launch launch = only_launch();
       CHECK(launch.cluster > 1);
       CHECK(launch.balanced == (count < 100000));
+    }
+  }
+}
+
+TEST_CASE("where the launch before may still be running there has to be room for both") {
+  const CurrentDevice device;
+  for (const bool programmatic : {false, true}) {
+    Options options = stand_in_options();
+    options.programmatic_launch = programmatic;
+    Engine engine(options);
+    for (const std::int64_t count : {1, 12}) {  // 192 blocks, where a device holds 264 at once
+      CAPTURE(programmatic);
+      CAPTURE(count);
+      (void)stand_in::take_launches();
+      engine.softmax({.cols = 65536}, some_rows(count));
+      const stand_in::Launch launch = only_launch();
+      CHECK(launch.grid_x == 16 * count);
+      CHECK(launch.balanced == (count == 1 || !programmatic));
     }
   }
 }

@@ -509,8 +509,8 @@ TEST_CASE("launches cover any number of rows once, with legal grids and no block
   const plan::Specialization v4 = plan::choose({.cols = 4096}, hopper, {.name = "v4"}).front();
   CHECK(plan::geometry(v4, {.count = 1 << 20}, 264).grid == 264);
   CHECK(plan::geometry(v4, {.count = 7}, 264).grid == 7);
-  for (const int resident : {0, 55, 56, 57}) {
-    CHECK(plan::geometry(clustered, {.count = 7}, resident).at_once == (resident >= 7 * 8));
+  for (const int resident : {0, 55, 56, 57, 111, 112}) {
+    CHECK(plan::geometry(clustered, {.count = 7}, resident).at_once == static_cast<unsigned>(resident / (7 * 8)));
   }
 }
 
