@@ -683,8 +683,8 @@ inline double exponential(double x) {
 #endif
 }
 
-// exp(x) * 2^exponent, for x <= 0, within 5e-6 of it (of |x| < 104, where the result times 2^-exponent is
-// a number of f32): the product with log2(e) is rounded once. Results below 2^-126 become 0.
+// exp(x) * 2^exponent, where that is less than 2^128, within 5e-6 of it (of |x| < 104, where the result times
+// 2^-exponent is a number of f32): the product with log2(e) is rounded once. Results below 2^-126 become 0.
 template <int exponent>
 float scaled_exponential(float x) {
   constexpr float log2_e = 1.44269504f;
