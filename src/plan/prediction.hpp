@@ -38,7 +38,7 @@ struct PredictionError {
   double p90 = 0;
   double worst = 0;
 };
-inline constexpr PredictionError error_of_choices{.kernels = 105, .median = 0.016, .p90 = 0.05, .worst = 0.15};
+inline constexpr PredictionError error_of_choices{.kernels = 105, .median = 0.014, .p90 = 0.05, .worst = 0.14};
 // Of all candidates at some shapes, the bad ones included.
 inline constexpr PredictionError error_of_candidates{.kernels = 417, .median = 0.055, .p90 = 0.35, .worst = 1.47};
 
