@@ -163,8 +163,8 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   std::optional<Specialization> few;
   if (has_clusters(arch)) {
     const int cluster = problem.cols > 16384 && has_large_clusters(arch) ? 16 : 8;
-    const int each =
-        std::min(problem.cols >= 65536 ? 32 : 16, most_elements_in_registers(problem, false, warp)) / vector;
+    const int most = cluster == 16 && problem.cols >= 65536 ? 32 : 16;
+    const int each = std::min(most, most_elements_in_registers(problem, false, warp)) / vector;
     for (const int threads : {to_warps(divide_up(rows.packets, std::int64_t{cluster} * each)), 512, 1024}) {
       if (!few) few = in_registers(rows, std::max(threads, small_block), cluster);
     }

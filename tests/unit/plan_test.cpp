@@ -350,6 +350,8 @@ TEST_CASE("few long rows take clusters of low latency, as large as the device ha
   CHECK(few(131072, hopper) == 16);
   CHECK(few(32000, hopper, DType::f64) == 16);
   CHECK(few(32000, Arch{12, 0, 0}) == 8);
+  // Of 8 blocks a thread holds no more of a longer row, as long as there are threads.
+  CHECK(plan::choose({.cols = 65536}, Arch{12, 0, 0}).front().config.elements == 16);
   // Others are as they were: many rows, and those that have the same bits everywhere.
   for (const plan::Specialization& s : plan::choose({.cols = 32000}, hopper, {}, true)) CHECK(!s.config.low_latency);
   const auto all = plan::candidates({.cols = 32000}, hopper);
