@@ -19,11 +19,14 @@ struct Config {
   bool blocked = false;      // maxima over chunks of `elements` and compensated sums; else the literal recurrence
   bool persistent = false;   // the grid fills the device once and strides over the rows
   bool low_latency = false;  // rows are few: what counts is the time that one takes, not what all blocks move
+  bool staggered = false;    // the tiles of a launch that begin at once read one after another (stagger.cuh)
   int pieces = 0;            // of what waits in shared memory: asynchronous copies that a block's part of a row arrives
                              // in; of a tile, groups of staged_columns columns of each thread
   int resident = 0;          // blocks that a multiprocessor is to hold at once, which bounds the registers;
                              // 0: the compiler's choice
   int shared = 0;            // bytes of shared memory a block, as planned by the host
+
+  friend constexpr bool operator==(const Config&, const Config&) = default;
 };
 
 // One launch. Strides and `inner` are in elements; element j of row r is at
@@ -40,6 +43,7 @@ struct Arguments {
   int zero_masked = 0;        // 1: a row of -inf only becomes zeros (log_softmax: -inf) instead of NaN
   int gang = 1;               // of the split family: blocks a row
   int programmatic = 0;       // 1: launched so that it may begin before the kernel that precedes it has ended
+  int staggered = 0;          // of a staggered kernel: tiles that the device holds at once; 0: they read as they come
   void* workspace = nullptr;  // of the split family: gang_words() of 8 bytes for each gang of the grid
 };
 

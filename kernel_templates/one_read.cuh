@@ -3,6 +3,7 @@
 #pragma once
 
 #include "row_group.cuh"
+#include "stagger.cuh"
 
 namespace jitsoftmax::kernels {
 
@@ -25,6 +26,8 @@ void softmax_with_one_read(const Arguments& arguments) {
 
   constexpr bool always = has_large_blocks(config, sizeof(In));
   wait_for_predecessor<always>(arguments);
+  await_turn<config>(group.tile(), config.rows * Columns::count(arguments) * static_cast<long long>(sizeof(In)),
+                     arguments);
   Held body(group, in + cover.head, cover, scale);
   let_successor_start<always>(arguments);
   group.prepare_to_merge();

@@ -2,6 +2,7 @@
 // registers of a block, or of a cluster of blocks, between its one read and its one write.
 #pragma once
 
+#include "stagger.cuh"
 #include "tile_group.cuh"
 
 namespace jitsoftmax::kernels {
@@ -96,6 +97,7 @@ strided_registers(const Arguments arguments) {
 
   constexpr bool always = has_large_blocks(config, sizeof(In));
   wait_for_predecessor<always>(arguments);
+  await_turn<config>(Group::tile(), group.bytes(), arguments);
   typename HeldTile<config.packed, Group, Op>::type tile(group);
   let_successor_start<always>(arguments);
   group.prepare_to_merge();

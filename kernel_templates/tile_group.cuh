@@ -62,6 +62,9 @@ class TileGroup {
 
   // Columns of a row.
   Index cols() const { return cols_; }
+  // Of the tile.
+  static long long tile() { return block_index() / config.cluster; }
+  long long bytes() const { return tile_rows * cols_ * static_cast<long long>(sizeof(In)); }
 
   Real scale() const { return scale_; }
 
@@ -142,7 +145,6 @@ class TileGroup {
   }
 
  private:
-  static long long tile() { return block_index() / config.cluster; }
   // Of rows that are neighbours: the slice that they are in, and the elements before them at this warp's first column.
   struct Start {
     long long slice;

@@ -86,6 +86,7 @@ std::string cover(const Specialization& s) {
   if (!plan::reads_once(s.family)) text += " at a time";
   if (config.packed) text += ", held as they are in memory";
   if (config.low_latency) text += ", agreeing at low latency";
+  if (config.staggered) text += ", the first ones one after another";
   const int rows = plan::rows_of_tile(s);
   const char* whose = s.family == Family::split ? "gang of blocks" : config.cluster > 1 ? "cluster" : "block";
   return text + fmt::format("; {} a {}", plural(rows, "row"), whose);

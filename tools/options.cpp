@@ -39,6 +39,8 @@ void EngineOptions::add_to(CLI::App& command) {
   command.add_option("--packed", variant.packed, "Hold bits instead of numbers (registers)")->group(group);
   command.add_option("--low-latency", variant.low_latency, "For few rows: agree in less time (registers, in clusters)")
       ->group(group);
+  command.add_option("--staggered", variant.staggered, "The first rows are read one after another (clusters)")
+      ->group(group);
 }
 
 Options EngineOptions::options() const {

@@ -114,11 +114,12 @@ struct Variant {
   std::optional<int> resident = {};      ///< blocks a multiprocessor that the registers are to allow
   std::optional<bool> packed = {};       ///< registers: hold the bits that were read instead of numbers
   std::optional<bool> low_latency = {};  ///< registers, in a cluster: agree in less time, for few rows
+  std::optional<bool> staggered = {};    ///< in a cluster: the rows with which a launch begins are read in turn
 
   /// Whether nothing is set: the library chooses.
   [[nodiscard]] bool empty() const noexcept {
     return name.empty() && !family && !threads && !rows && !cluster && !vector && !elements && !pieces && !resident &&
-           !packed && !low_latency;
+           !packed && !low_latency && !staggered;
   }
 };
 

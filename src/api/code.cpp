@@ -30,6 +30,7 @@ std::string warmup_options(const Variant& variant) {
   add_number("resident", variant.resident);
   if (variant.packed) add("packed", *variant.packed ? "true" : "false");
   if (variant.low_latency) add("low-latency", *variant.low_latency ? "true" : "false");
+  if (variant.staggered) add("staggered", *variant.staggered ? "true" : "false");
   return text;
 }
 

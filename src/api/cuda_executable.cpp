@@ -49,7 +49,8 @@ void CudaExecutable::launch(const Rows& rows, Stream stream) const {
 
 void CudaExecutable::launch_at_once(std::size_t chosen, const Rows& rows, Stream stream) const {
   const cuda::LoadedKernel& kernel = (*kernels_)[chosen];
-  const plan::Geometry shape = plan::geometry(bundle_[chosen], rows, kernel.resident_blocks());
+  const plan::Geometry shape =
+      plan::geometry(bundle_[chosen], rows, kernel.resident_blocks(), kernel.resident_clusters());
   void* const workspace = workspaces_[chosen] != nullptr ? workspaces_[chosen]->for_launch(stream) : nullptr;
   kernels::Arguments arguments = plan::arguments(problem_, rows, masked_, shape, workspace);
   const bool cooperative = shape.gang > 1;

@@ -77,6 +77,7 @@ Driver resolve(const Resolver& get) {
   get(d.KernelSetAttribute, "cuKernelSetAttribute");
   get(d.FuncGetAttribute, "cuFuncGetAttribute");
   get(d.OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  get(d.OccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters");
   get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   get(d.StreamIsCapturing, "cuStreamIsCapturing");
   get(d.LaunchKernel, "cuLaunchKernel");

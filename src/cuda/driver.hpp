@@ -36,6 +36,7 @@ struct Driver {
   CUresult (*KernelSetAttribute)(CUfunction_attribute, int, CUkernel, CUdevice);
   CUresult (*FuncGetAttribute)(int*, CUfunction_attribute, CUfunction);
   CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, size_t);
+  CUresult (*OccupancyMaxActiveClusters)(int*, CUfunction, const CUlaunchConfig*);
   CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*);
   CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*);
   CUresult (*LaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,

@@ -42,6 +42,37 @@ void allow(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice 
   }
 }
 
+CUlaunchAttribute of_clusters(const LaunchShape& shape) {
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim = {shape.cluster, 1, 1};
+  return attribute;
+}
+
+CUlaunchConfig launch_config(const LaunchShape& shape) {
+  CUlaunchConfig config{};
+  config.gridDimX = shape.grid;
+  config.gridDimY = 1;
+  config.gridDimZ = 1;
+  config.blockDimX = shape.block;
+  config.blockDimY = 1;
+  config.blockDimZ = 1;
+  config.sharedMemBytes = shape.shared;
+  return config;
+}
+
+// That the current device holds at once.
+int most_clusters(CUfunction function, const LaunchShape& shape) {
+  CUlaunchAttribute clusters = of_clusters(shape);
+  CUlaunchConfig config = launch_config(shape);
+  config.gridDimX = shape.cluster;
+  config.attrs = &clusters;
+  config.numAttrs = 1;
+  int count = 0;
+  check(driver().OccupancyMaxActiveClusters(&count, function, &config), "cuOccupancyMaxActiveClusters");
+  return count;
+}
+
 }  // namespace
 
 LoadedKernel::LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape) : LoadedKernel(load(cubin)) {
@@ -66,6 +97,7 @@ LoadedKernel::LoadedKernel(const jit::Cubin& cubin, const LaunchShape& shape) : 
                                                     shape.shared),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   resident_blocks_ = std::max(1, per_multiprocessor * multiprocessors(device));
+  resident_clusters_ = shape.cluster == 1 ? resident_blocks_ : most_clusters(loaded, shape);
 }
 
 LoadedKernel::~LoadedKernel() {
@@ -78,13 +110,15 @@ LoadedKernel::~LoadedKernel() {
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
     : library_(std::exchange(other.library_, nullptr)),
       kernel_(std::exchange(other.kernel_, nullptr)),
-      resident_blocks_(std::exchange(other.resident_blocks_, 0)) {}
+      resident_blocks_(std::exchange(other.resident_blocks_, 0)),
+      resident_clusters_(std::exchange(other.resident_clusters_, 0)) {}
 
 LoadedKernel& LoadedKernel::operator=(LoadedKernel&& other) noexcept {
   // The old library leaves with `other`'s new value.
   std::swap(library_, other.library_);
   std::swap(kernel_, other.kernel_);
   std::swap(resident_blocks_, other.resident_blocks_);
+  std::swap(resident_clusters_, other.resident_clusters_);
   return *this;
 }
 
@@ -99,8 +133,7 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
   std::array<CUlaunchAttribute, 4> attributes{};
   unsigned count = 0;
   if (shape.cluster != 1) {
-    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attributes[count++].value.clusterDim = {shape.cluster, 1, 1};
+    attributes[count++] = of_clusters(shape);
     if (shape.balanced) {
       attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
       attributes[count++].value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
@@ -114,14 +147,7 @@ void launch(CUfunction function, const LaunchShape& shape, CUstream stream, void
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }
-  CUlaunchConfig config{};
-  config.gridDimX = shape.grid;
-  config.gridDimY = 1;
-  config.gridDimZ = 1;
-  config.blockDimX = shape.block;
-  config.blockDimY = 1;
-  config.blockDimZ = 1;
-  config.sharedMemBytes = shape.shared;
+  CUlaunchConfig config = launch_config(shape);
   config.hStream = stream;
   config.attrs = attributes.data();
   config.numAttrs = count;

@@ -41,6 +41,8 @@ class LoadedKernel {
 
   // Blocks of this kernel that the device it was loaded on holds at once.
   [[nodiscard]] int resident_blocks() const noexcept { return resident_blocks_; }
+  // The same of its clusters, whose blocks have to find room close to each other; blocks where it has none.
+  [[nodiscard]] int resident_clusters() const noexcept { return resident_clusters_; }
 
  private:
   // Owns the library from here on, so that a constructor that throws later unloads it.
@@ -49,6 +51,7 @@ class LoadedKernel {
   CUlibrary library_ = nullptr;
   CUkernel kernel_ = nullptr;
   int resident_blocks_ = 0;
+  int resident_clusters_ = 0;
 };
 
 // Orders the kernel on the stream. Throws driver_error for an error of this very launch.

@@ -79,6 +79,9 @@ std::string illegal(const Specialization& s) {
     return "of low latency are clusters that hold f32 or 16-bit rows in registers as numbers, up to 256 threads a "
            "block";
   }
+  if (c.staggered && !may_be_staggered(s)) {
+    return "staggered are clusters that hold their rows in registers, or contiguous ones in shared memory";
+  }
   if (c.pieces != 0 && !waits_in_shared_memory(s.family)) return "only the staged families have pieces";
   if (reads_once(s.family) && (s.cols == 0 || (is_strided(s.family) ? s.cols : s.cols / c.vector) >
                                                   std::int64_t{threads} * c.cluster * (c.elements / c.vector))) {
@@ -153,6 +156,24 @@ bool may_have_low_latency(const Specialization& s) noexcept {
          s.in != DType::f64;
 }
 
+bool may_be_staggered(const Specialization& s) noexcept {
+  return s.config.cluster > 1 && reads_once(s.family) && s.family != Family::counted &&
+         s.family != Family::strided_staged;
+}
+
+bool is_worth_staggering(const Specialization& s, const Arch& arch) noexcept {
+  constexpr std::int64_t small_tile = 48 * 1024;  // as measured on an H200, as what follows
+  constexpr int small_strided_cluster = 4;
+  return has_large_clusters(arch) && may_be_staggered(s) && bytes_of_tile(s) > small_tile &&
+         (!is_strided(s.family) || s.config.cluster > small_strided_cluster);
+}
+
+std::int64_t fewest_staggered_tiles(const Specialization& s) noexcept {
+  constexpr std::int64_t bytes = 3 << 20;
+  constexpr std::int64_t tiles = 16;
+  return std::max(tiles, (bytes - 1) / std::max<std::int64_t>(bytes_of_tile(s), 1) + 1);
+}
+
 namespace {
 
 // Of one block: powers of two, and what a few packets a thread come to exactly.
@@ -171,8 +192,13 @@ std::set<int> threads_of(std::int64_t packets) {
 std::vector<Specialization> candidates(const Problem& problem, const Arch& arch) {
   std::vector<Specialization> result;
   const auto add = [&](Family family, const kernels::Config& config) {
-    const Specialization s = specialization(problem, family, config);
-    if (illegal(s).empty()) result.push_back(s);
+    Specialization s = specialization(problem, family, config);
+    if (!illegal(s).empty()) return;
+    const bool staggered = is_worth_staggering(s, arch);
+    // Of the fewest rows none has to wait for its turn, and the kernel is the faster if it does not look.
+    if (!staggered || s.config.low_latency) result.push_back(s);
+    s.config.staggered = staggered;
+    if (staggered) result.push_back(s);
   };
   const bool clusters = arch.major >= 9;
   if (problem.layout == Layout::strided) {

@@ -32,6 +32,15 @@ namespace jitsoftmax::plan {
 // Whether its kernel has a form for few rows (Config::low_latency).
 [[nodiscard]] bool may_have_low_latency(const Specialization& specialization) noexcept;
 
+// Whether its kernel has a form in which the tiles of a launch read one after another (Config::staggered).
+[[nodiscard]] bool may_be_staggered(const Specialization& specialization) noexcept;
+
+// Whether that is worth its while: small tiles are so many that they are out of step soon.
+[[nodiscard]] bool is_worth_staggering(const Specialization& specialization, const Arch& arch) noexcept;
+
+// Tiles of a launch from which on; fewer are read before turns are of use. Of a specialization that may be staggered.
+[[nodiscard]] std::int64_t fewest_staggered_tiles(const Specialization& specialization) noexcept;
+
 // Elements that a thread of a block of so many holds without spilling; `packed`: as the bits in memory.
 [[nodiscard]] int most_elements_in_registers(const Problem& problem, bool packed, int threads) noexcept;
 

@@ -150,13 +150,19 @@ Specialization for_many_rows(const Problem& problem, const Arch& arch, int vecto
     if (const auto s = in_registers(rows, threads_of_one_block(rows))) return *s;
   }
   if (has_clusters(arch)) {
-    if (const auto s = in_cluster_registers(rows, has_large_clusters(arch) ? 16 : 8)) return *s;
+    if (auto s = in_cluster_registers(rows, has_large_clusters(arch) ? 16 : 8)) {
+      s->config.staggered = is_worth_staggering(*s, arch);
+      return *s;
+    }
   }
   return looped(rows);
 }
 
 // Where blocks are fewer than multiprocessors, a row is spread over as many of them as can share it.
 constexpr std::int64_t few_rows = 64;
+// Those that clusters of 16 such blocks have room for at once.
+std::int64_t few_rows_of_large_clusters(int threads) noexcept { return std::min<std::int64_t>(56, 8192 / threads); }
+
 std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& arch, int vector) {
   if (problem.cols < 8192) return std::nullopt;
   const RowShape rows = describe_rows(problem, vector);
@@ -172,8 +178,23 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   }
   // Of blocks all over the device none waits for the others for less than a row of this length takes in one.
   if (!few && problem.cols >= 32768) few = split(rows);
-  if (few) few->most_rows = few_rows;
+  if (few) few->most_rows = few->config.cluster > 8 ? few_rows_of_large_clusters(few->config.threads) : few_rows;
   return few;
+}
+
+// Few rows, of which the fewest begin at once and more of them one after another. If what serves any number of rows is
+// the same kernel it does the latter, and the former does if it is for hardly any of them.
+std::vector<Specialization> with_staggered(const Specialization& few, const Specialization& many, const Arch& arch) {
+  if (few.config.cluster <= 8 || !is_worth_staggering(few, arch)) return {few};
+  Specialization first = few;
+  Specialization more = few;
+  more.config.staggered = true;
+  more.least_rows = fewest_staggered_tiles(few);
+  const bool same = more.config == many.config;
+  if (!same && more.least_rows * 2 > few.most_rows) return {few};
+  first.most_rows = std::min(few.most_rows, more.least_rows - 1);
+  if (same) return {first};
+  return {first, more};
 }
 
 // A tile's limits, of the blocks of a cluster.
@@ -207,14 +228,16 @@ Specialization for_strided(const Problem& problem, const Arch& arch, bool determ
     const bool bounded = limits.packed && cluster > 1;
     if (bounded) cluster = packed_cluster(problem.cols, warps);
     const std::int64_t each = divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{warps} * cluster);
-    return specialization(problem, Family::strided_registers,
-                          {.threads = warps,
-                           .rows = warp,
-                           .cluster = cluster,
-                           .vector = vector,
-                           .elements = static_cast<int>(each) * vector,
-                           .packed = limits.packed,
-                           .resident = bounded ? warp / warps : 0});
+    Specialization s = specialization(problem, Family::strided_registers,
+                                      {.threads = warps,
+                                       .rows = warp,
+                                       .cluster = cluster,
+                                       .vector = vector,
+                                       .elements = static_cast<int>(each) * vector,
+                                       .packed = limits.packed,
+                                       .resident = bounded ? warp / warps : 0});
+    s.config.staggered = is_worth_staggering(s, arch);
+    return s;
   }
   return generic(problem);
 }
@@ -270,9 +293,12 @@ Specialization by_single_elements(const Specialization& wide) {
       divide_up(std::max<std::int64_t>(problem.cols, 1), std::int64_t{wide.config.threads} * cluster);
   if (wide.family == Family::strided_registers &&
       columns <= most_elements_in_registers(problem, false, wide.config.threads * warp)) {
-    return specialization(
-        problem, wide.family,
-        {.threads = wide.config.threads, .rows = warp, .cluster = cluster, .elements = static_cast<int>(columns)});
+    return specialization(problem, wide.family,
+                          {.threads = wide.config.threads,
+                           .rows = warp,
+                           .cluster = cluster,
+                           .elements = static_cast<int>(columns),
+                           .staggered = wide.config.staggered});
   }
   return generic(problem);
 }
@@ -325,7 +351,11 @@ Bundle choose(const Problem& problem, const Arch& arch, const Variant& variant, 
 
   Bundle bundle;
   if (problem.layout == Layout::contiguous && !deterministic) {
-    if (const auto few = for_few_rows(problem, arch, vector)) bundle = bundle_of(*few, deterministic);
+    if (const auto few = for_few_rows(problem, arch, vector)) {
+      for (const Specialization& some : with_staggered(*few, base, arch)) {
+        for (const Specialization& s : bundle_of(some, deterministic)) bundle.push_back(s);
+      }
+    }
   }
   if (problem.layout == Layout::strided && !deterministic) {
     if (const auto staged = for_strided_staged(problem, arch)) bundle = {*staged};  // what is beside it follows

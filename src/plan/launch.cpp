@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "plan/candidates.hpp"
+
 namespace jitsoftmax::plan {
 namespace {
 
@@ -153,7 +155,8 @@ Rows take_rows_of_launch(const Specialization& specialization, const Problem& pr
   return part;
 }
 
-Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept {
+Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks,
+                  int resident_clusters) noexcept {
   const kernels::Config& config = specialization.config;
   const std::int64_t gang = gang_of(specialization, resident_blocks);
   std::int64_t tiles = (rows.count - 1) / rows_of_tile(specialization) + 1;
@@ -167,6 +170,9 @@ Geometry geometry(const Specialization& specialization, const Rows& rows, int re
   geometry.block = static_cast<unsigned>(config.threads * config.rows);
   geometry.shared = static_cast<unsigned>(config.shared);
   geometry.at_once = static_cast<unsigned>(std::max(resident_blocks, 0)) / geometry.grid;
+  if (config.staggered && tiles >= fewest_staggered_tiles(specialization)) {
+    geometry.staggered = static_cast<unsigned>(std::max(resident_clusters, 0));
+  }
   return geometry;
 }
 
@@ -182,6 +188,7 @@ kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRow
           .scale = rows.scale,
           .zero_masked = masked == MaskedRows::zero ? 1 : 0,
           .gang = static_cast<int>(geometry.gang),
+          .staggered = static_cast<int>(geometry.staggered),
           .workspace = workspace};
 }
 

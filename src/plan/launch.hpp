@@ -30,11 +30,14 @@ struct Geometry {
   unsigned gang = 1;     // of the split family: neighbouring blocks that share a row; the whole grid has to be resident
   unsigned shared = 0;   // bytes
   unsigned at_once = 0;  // such launches that the device has room for at the same time
+  unsigned staggered = 0;  // tiles of it with which the launch begins, if these read one after another
 };
 
 // `resident_blocks`: blocks of this kernel that the device holds at once, for persistent kernels and gangs.
-// `rows` are checked, not empty and those of one launch.
-[[nodiscard]] Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks) noexcept;
+// `resident_clusters`: the same of its clusters, for staggered kernels; unless all blocks of one find room close to
+// each other, there is room for less. `rows` are checked, not empty and those of one launch.
+[[nodiscard]] Geometry geometry(const Specialization& specialization, const Rows& rows, int resident_blocks,
+                                int resident_clusters = 0) noexcept;
 
 // `workspace`: of so many bytes as workspace_bytes() says, for this launch alone while it runs.
 [[nodiscard]] kernels::Arguments arguments(const Problem& problem, const Rows& rows, MaskedRows masked,

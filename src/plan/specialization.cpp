@@ -54,6 +54,7 @@ std::string spell(const kernels::Config& config) {
   if (config.blocked) text += ",.blocked=true";
   if (config.persistent) text += ",.persistent=true";
   if (config.low_latency) text += ",.low_latency=true";
+  if (config.staggered) text += ",.staggered=true";
   if (config.pieces != 0) text += ",.pieces=" + std::to_string(config.pieces);
   if (config.resident != 0) text += ",.resident=" + std::to_string(config.resident);
   if (config.shared != 0) text += ",.shared=" + std::to_string(config.shared);

@@ -64,6 +64,11 @@ struct Specialization {
   return is_strided(s.family) ? s.config.rows * s.config.vector : s.config.rows;
 }
 
+// Of the input, in a tile; of rows that blocks hold, whose length is known.
+[[nodiscard]] constexpr std::int64_t bytes_of_tile(const Specialization& s) noexcept {
+  return rows_of_tile(s) * s.cols * size_of(s.in);
+}
+
 // "registers<Config{.threads=512,.vector=4,.elements=8,.aligned=true,.shared=128},Static<4096>,float,float,Softmax>"
 [[nodiscard]] std::string name_expression(const Specialization& specialization);
 

@@ -25,11 +25,12 @@ constexpr std::array<std::pair<std::string_view, int kernels::Config::*>, 8> num
     {"resident", &kernels::Config::resident},
     {"shared", &kernels::Config::shared},
 }};
-constexpr std::array<std::pair<std::string_view, bool kernels::Config::*>, 4> flags{{
+constexpr std::array<std::pair<std::string_view, bool kernels::Config::*>, 5> flags{{
     {"packed", &kernels::Config::packed},
     {"blocked", &kernels::Config::blocked},
     {"persistent", &kernels::Config::persistent},
     {"low_latency", &kernels::Config::low_latency},
+    {"staggered", &kernels::Config::staggered},
 }};
 
 template <class Table>

@@ -112,6 +112,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     config.pieces = waits_in_shared_memory(*family) ? 2 : 0;
     config.packed = false;
     config.low_latency = false;
+    config.staggered = false;
   }
   if (is_strided(result.family) != (problem.layout == Layout::strided)) {
     refuse(problem, variant, "the strided families serve strided layouts, and no other family does");
@@ -122,6 +123,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
     config.resident = 0;
     config.low_latency = false;
   }
+  if (variant.threads || variant.cluster) config.staggered = false;
   if (variant.threads) config.threads = *variant.threads;
   if (variant.vector) config.vector = *variant.vector;
   if (variant.cluster) config.cluster = *variant.cluster;
@@ -129,6 +131,7 @@ Specialization point(const Problem& problem, const Variant& variant, const Speci
   if (variant.resident) config.resident = *variant.resident;
   if (variant.packed) config.packed = *variant.packed;
   if (variant.low_latency) config.low_latency = *variant.low_latency;
+  if (variant.staggered) config.staggered = *variant.staggered;
   if (variant.rows) {
     config.rows = *variant.rows;
   } else if (variant.threads && !is_strided(result.family)) {
@@ -159,6 +162,7 @@ Variant variant_of(const Specialization& specialization) {
   variant.resident = config.resident;
   variant.packed = config.packed;
   variant.low_latency = config.low_latency;
+  variant.staggered = config.staggered;
   return variant;
 }
 

@@ -250,6 +250,28 @@ TEST_CASE("as many rows side by side as fill the device, and others") {
   }
 }
 
+TEST_CASE("as many long rows, or tiles, as begin one after another, and more than the device has room for") {
+  const Gpu gpu;
+  Engine engine(gpu_options());
+  std::vector<Problem> problems;
+  for (const DType type : {DType::f32, DType::bf16, DType::f64}) {
+    for (const std::int64_t cols : {50257, 65536, 131072}) problems.push_back({cols, type, type});
+  }
+  const Problem strided{.cols = 4096, .layout = Layout::strided};
+  problems.push_back(strided);
+  warm_up(engine, problems);
+  for (const Problem& problem : problems) {
+    for (const std::int64_t count : {16, 40, 90}) {
+      const std::int64_t rows = problem.layout == Layout::strided ? 32 * count : count;
+      GpuCase test(problem, rows, problem.layout == Layout::strided ? rows : 1);
+      test.fill_random(static_cast<unsigned>(rows));
+      CAPTURE(plan::describe(problem));
+      CAPTURE(rows);
+      CHECK(test.check(engine.prepare(problem)) == "");
+    }
+  }
+}
+
 TEST_CASE("any number of rows, around every limit of a grid") {
   const Gpu gpu;
   std::vector<std::string> variants = plan::variant_names();

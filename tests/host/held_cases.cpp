@@ -18,11 +18,13 @@ struct Way {
   int pieces = 0;
   bool packed = false;
   bool low_latency = false;
+  bool staggered = false;
 
   [[nodiscard]] std::string name() const {
     return std::string(plan::name_of(family)) + " of " + std::to_string(cluster) + " * " + std::to_string(threads) +
            " threads with " + std::to_string(packets) + " packets" + (packed ? ", packed" : "") +
-           (low_latency ? ", of low latency" : "") + (pieces != 0 ? ", " + std::to_string(pieces) + " pieces" : "");
+           (low_latency ? ", of low latency" : "") + (staggered ? ", staggered" : "") +
+           (pieces != 0 ? ", " + std::to_string(pieces) + " pieces" : "");
   }
 };
 
@@ -41,6 +43,8 @@ constexpr Way ways[] = {
     {registers, 64, 2, 2, 0, false, true},
     {registers, 32, 4, 3, 0, false, true},
     {registers, 96, 16, 1, 0, false, true},
+    {registers, 64, 2, 1, 0, false, false, true},
+    {registers, 64, 2, 1, 0, false, true, true},
     {registers, 8, 1, 2, 0, true},
     {registers, 64, 1, 4, 0, true},
     {registers, 32, 2, 3, 0, true},
@@ -94,6 +98,7 @@ std::optional<HeldCase> held_case(const Problem& problem, const Way& way) {
                             .packed = way.packed,
                             .blocked = way.family == split,
                             .low_latency = way.low_latency,
+                            .staggered = way.staggered,
                             .pieces = way.pieces});
   if (!plan::illegal(s).empty()) return std::nullopt;
   return HeldCase{problem, {way.name(), plan::bundle_of(s, false)}, {way.name(), plan::bundle_of(s, true)}};

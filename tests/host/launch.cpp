@@ -61,7 +61,8 @@ const plan::Specialization& launch(const plan::Bundle& bundle, const Problem& pr
   if (problem.cols == 0 || rows.count == 0) return specialization;
   const Compiled& compiled = find(plan::name_expression(specialization));
   const int resident = resident_blocks(specialization);
-  const plan::Geometry geometry = plan::geometry(specialization, rows, resident);
+  plan::Geometry geometry = plan::geometry(specialization, rows, resident);
+  if (specialization.config.staggered) geometry.staggered = 1;  // for rows as few and short as these it is not
   void* const workspace = workspace_of(compiled, plan::workspace_bytes(specialization, resident));
   const kernels::Arguments arguments = plan::arguments(problem, rows, masked, geometry, workspace);
   run_grid(

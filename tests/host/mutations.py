@@ -40,11 +40,11 @@ LOOPS_OF = {"softmax_counted.cuh": {"k < packets_": "k + 1 < packets_"},
             "softmax_strided_staged.cuh": {"piece < config.pieces": "piece + 1 < config.pieces"},
             "tile_group.cuh": {"i < each": "i + 1 < each", "from + i * sharing < count": "from + i * sharing + 1 < count"}}
 # At equality both sides are the same number; a lane that does not send may work out any place to send to; which lines leave
-# the cache first changes no result.
+# the cache first, or which tile waits for its turn, changes no result.
 NO_BOUNDS = ["config.threads < warp_size ?", "left < most ?", "left < block_packets ?", "to_boundary < cols ?",
              "each * rank_ < packets ?", "left < each ?", "scale < 0", "lane < config.cluster ?", "whole_columns - before < 0 ?",
              "sure < config.pieces ?", "config.cluster <= 4 ?",
-             "config.elements <= 16)"]
+             "config.elements <= 16)", "tile < arguments.staggered"]
 # What orders threads, blocks and copies, or is part of it. Not publish_barriers(): it tells another unit of the
 # hardware about the barriers, and the CPU has one memory only.
 ORDERING = re.compile(r"(?:sync_block|sync_warp|cluster_arrive|cluster_wait|close_copies|wait_for_copies<\w+>)\(\);|start_copy\(.*\);|wait_for_predecessor(?:<always>)?\(arguments\);|publish\(\w+\(\), .*\);"

@@ -317,6 +317,16 @@ CUresult occupancy(int* blocks, CUfunction, int, std::size_t) {
   return CUDA_SUCCESS;
 }
 
+// Fewer than there are blocks for: they have to be close to each other.
+CUresult active_clusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    *clusters = static_cast<int>(stand_in::active_blocks_in_clusters / config->attrs[i].value.clusterDim.x);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult exchange_mode(CUstreamCaptureMode* mode) {
   std::swap(*mode, thread_mode);
   return CUDA_SUCCESS;
@@ -592,6 +602,7 @@ const std::vector<Entry>& entries() {
       entry("cuFuncGetAttribute", &Driver::FuncGetAttribute, func_get_attribute),
       entry("cuOccupancyMaxActiveBlocksPerMultiprocessor", &Driver::OccupancyMaxActiveBlocksPerMultiprocessor,
             occupancy),
+      entry("cuOccupancyMaxActiveClusters", &Driver::OccupancyMaxActiveClusters, active_clusters),
       entry("cuThreadExchangeStreamCaptureMode", &Driver::ThreadExchangeStreamCaptureMode, exchange_mode),
       entry("cuStreamIsCapturing", &Driver::StreamIsCapturing, stream_is_capturing),
       entry("cuLaunchKernel", &Driver::LaunchKernel, launch_kernel),

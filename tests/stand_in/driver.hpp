@@ -31,6 +31,9 @@ struct Launch {
   bool programmatic = false;
 };
 
+// A device holds twice its 132 multiprocessors of any kernel's blocks, and so many of those in clusters.
+constexpr unsigned active_blocks_in_clusters = 224;
+
 // From now on, as every device says: for engines that are made later.
 void set_compute_capability(int major);
 

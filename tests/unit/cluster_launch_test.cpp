@@ -1,6 +1,6 @@
 // Promise: the blocks of clusters are scheduled by load where all of them have room on the device at the same time,
 // with those of the launch before if it may still be running, and only there; launches without clusters say nothing of
-// it.
+// it. The tiles with which a launch begins read one after another where that is of use, and only those.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -63,4 +63,28 @@ TEST_CASE("a launch without clusters has no such attribute, whatever its size") 
     CHECK(launch.plain);
     CHECK_FALSE(launch.balanced);
   }
+}
+
+TEST_CASE("the long rows with which a launch begins are read one after another if there are many of them") {
+  const CurrentDevice device;
+  Engine engine(stand_in_options());
+  const auto staggered = [&](const Problem& problem, std::int64_t count) {
+    (void)stand_in::take_launches();
+    engine.softmax(problem, some_rows(count));
+    return only_launch().arguments.staggered;
+  };
+  constexpr int at_once = stand_in::active_blocks_in_clusters / 16;
+  const Problem long_rows{.cols = 131072};
+  CHECK(staggered(long_rows, 15) == 0);
+  CHECK(staggered(long_rows, 16) == at_once);
+  CHECK(staggered(long_rows, 32) == at_once);
+  CHECK(staggered(long_rows, 33) == at_once);
+  CHECK(staggered(long_rows, 100000) == at_once);
+  const Problem strided{.cols = 4096, .layout = Layout::strided};
+  CHECK(staggered(strided, 15 * 32) == 0);
+  CHECK(staggered(strided, 16 * 32) == at_once);
+  CHECK(staggered({.cols = 32000}, 24) == 0);  // 3 MB is less than 25 rows
+  CHECK(staggered({.cols = 32000}, 25) == at_once);
+  CHECK(staggered({.cols = 8192}, 100000) == 0);  // of short rows, or without clusters, none waits
+  CHECK(staggered({.cols = 1024}, 100000) == 0);
 }

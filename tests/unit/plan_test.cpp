@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -165,6 +166,10 @@ TEST_CASE("clusters, packed elements and staged rows are legal where the kernels
   CHECK(contains(
       of_low_latency([](Config& c) { c = {.threads = 1024, .vector = 4, .elements = 8, .low_latency = true}; }),
       "clusters"));
+
+  CHECK(why_illegal(Family::registers, with(clustered, [](Config& c) { c.staggered = true; })) == "");
+  CHECK(contains(why_illegal(Family::registers, {.threads = 1024, .vector = 4, .elements = 8, .staggered = true}),
+                 "staggered are clusters"));
 
   CHECK(why_illegal(Family::registers, {.threads = 128, .vector = 8, .elements = 32, .packed = true}, DType::bf16) ==
         "");
@@ -337,9 +342,9 @@ TEST_CASE(
 TEST_CASE("few long rows take clusters of low latency, as large as the device has them and the row is worth") {
   const auto few = [](std::int64_t cols, const Arch& arch, DType type = DType::f32) {
     const plan::Bundle bundle = plan::choose({.cols = cols, .in = type, .out = type}, arch);
-    CHECK(bundle.front().most_rows == 64);
+    CHECK(bundle.front().most_rows <= 64);
     for (const plan::Specialization& s : bundle) {
-      CHECK(s.config.low_latency == (s.most_rows == 64 && type != DType::f64));
+      CHECK(s.config.low_latency == (s.most_rows <= 64 && type != DType::f64));
     }
     return bundle.front().config.cluster;
   };
@@ -358,6 +363,59 @@ TEST_CASE("few long rows take clusters of low latency, as large as the device ha
   CHECK(std::any_of(all.begin(), all.end(), [](const auto& s) { return s.config.low_latency; }));
   CHECK(
       std::any_of(all.begin(), all.end(), [](const auto& s) { return s.config.cluster > 8 && !s.config.low_latency; }));
+}
+
+TEST_CASE("rows of large clusters begin one after another, but the fewest, each number of rows with one kernel") {
+  const auto staggered = [](const plan::Bundle& bundle, std::int64_t rows) {
+    int serve = 0;
+    bool result = false;
+    for (const plan::Specialization& s : bundle) {
+      if (!s.config.aligned || rows < s.least_rows || rows > s.most_rows) continue;
+      if (serve++ == 0) result = s.config.staggered;
+    }
+    CHECK(serve >= 1);
+    return result;
+  };
+  for (const DType type : {DType::f32, DType::bf16, DType::f64}) {
+    for (const std::int64_t cols : {32000, 65536, 128256, 151936, 262144}) {
+      if (type == DType::f64 && cols > 128256) continue;  // beyond what a cluster holds
+      CAPTURE(static_cast<int>(type));
+      CAPTURE(cols);
+      const plan::Bundle bundle = plan::choose({.cols = cols, .in = type, .out = type}, hopper);
+      const std::int64_t megabytes3 = (3 << 20) / (cols * size_of(type)) + 1;
+      CHECK_FALSE(staggered(bundle, 1));
+      CHECK_FALSE(staggered(bundle, 15));
+      CHECK(staggered(bundle, std::max<std::int64_t>(57, megabytes3)));
+      CHECK(staggered(bundle, 100000));
+      // No two members are the same kernel.
+      std::set<std::string> names;
+      for (const plan::Specialization& s : bundle) CHECK(names.insert(plan::name_expression(s)).second);
+      for (const plan::Specialization& s : plan::choose({.cols = cols, .in = type, .out = type}, Arch{12, 0, 0})) {
+        CHECK_FALSE(s.config.staggered);  // where nobody has measured it
+      }
+    }
+  }
+  const plan::Bundle f32 = plan::choose({.cols = 131072}, hopper);
+  CHECK(staggered(f32, 16));
+  CHECK(f32.front().most_rows == 15);
+  // For a few rows between the fewest and many there is no kernel of its own, nor is there two times the same.
+  CHECK(plan::choose({.cols = 32000}, hopper).size() == 6);
+  CHECK(plan::choose({.cols = 32000, .in = DType::bf16, .out = DType::bf16}, hopper).size() == 4);
+  CHECK(plan::choose({.cols = 151936}, hopper).size() == 4);
+  for (const plan::Specialization& s : plan::choose({.cols = 8192}, hopper)) CHECK_FALSE(s.config.staggered);
+  CHECK(plan::choose({.cols = 4096, .layout = Layout::strided}, hopper).front().config.staggered);
+  CHECK_FALSE(plan::choose({.cols = 1024, .layout = Layout::strided}, hopper).front().config.staggered);
+}
+
+TEST_CASE("a staggered launch is told of the tiles that the device holds at once, if it has enough of them") {
+  plan::Specialization s = plan::choose({.cols = 131072}, hopper).back();
+  REQUIRE(s.config.staggered);
+  CHECK(plan::geometry(s, {.count = 15}, 528, 28).staggered == 0);
+  CHECK(plan::geometry(s, {.count = 16}, 528, 28).staggered == 28);
+  CHECK(plan::geometry(s, {.count = 512}, 528, 28).staggered == 28);
+  CHECK(plan::geometry(s, {.count = 512}, 528).staggered == 0);
+  s.config.staggered = false;
+  CHECK(plan::geometry(s, {.count = 512}, 528, 28).staggered == 0);
 }
 
 TEST_CASE("a gang has as many blocks as hold a row, or as the device has room for; whole gangs are launched") {
