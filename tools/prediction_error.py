@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-FILES = ("h200_best.json", "h200_cliffs.json", "h200_lesson.json", "h200_every.txt")
+FILES = ("h200_best.json", "h200_cliffs.json", "h200_few_rows.json", "h200_lesson.json", "h200_every.txt")
 LINE = re.compile(r"(?P<rows>\d+)x(?P<problem>\d+ .*?)\s+(?P<name>\w+)\s+(?P<median>[\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+"
                   r"\s+(?P<share>[\d.]+)\s+\S+\s+(?P<kernel>\w+<Config\{.*>)$")
 

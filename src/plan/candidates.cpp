@@ -162,7 +162,7 @@ bool may_be_staggered(const Specialization& s) noexcept {
 }
 
 bool is_worth_staggering(const Specialization& s, const Arch& arch) noexcept {
-  constexpr std::int64_t small_tile = 48 * 1024;  // as measured on an H200, as what follows
+  constexpr std::int64_t small_tile = std::int64_t{48} * 1024;  // as measured on an H200, as what follows
   constexpr int small_strided_cluster = 4;
   return has_large_clusters(arch) && may_be_staggered(s) && bytes_of_tile(s) > small_tile &&
          (!is_strided(s.family) || s.config.cluster > small_strided_cluster);
