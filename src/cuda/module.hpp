@@ -41,7 +41,8 @@ class LoadedKernel {
 
   // Blocks of this kernel that the device it was loaded on holds at once.
   [[nodiscard]] int resident_blocks() const noexcept { return resident_blocks_; }
-  // The same of its clusters, whose blocks have to find room close to each other; blocks where it has none.
+  // The same of its clusters, whose blocks have to find room close to each other; blocks where it has none, and 0 if
+  // the driver does not know.
   [[nodiscard]] int resident_clusters() const noexcept { return resident_clusters_; }
 
  private:

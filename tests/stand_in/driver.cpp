@@ -93,6 +93,7 @@ State& state() {
 }
 
 std::atomic<int> compute_capability{9};
+std::atomic<bool> knows_clusters = true;
 std::atomic<bool> observed{true};
 std::atomic<bool> launches_held{false};
 std::atomic<int> launches_entered{0};
@@ -319,6 +320,7 @@ CUresult occupancy(int* blocks, CUfunction, int, std::size_t) {
 
 // Fewer than there are blocks for: they have to be close to each other.
 CUresult active_clusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
+  if (!knows_clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
     *clusters = static_cast<int>(stand_in::active_blocks_in_clusters / config->attrs[i].value.clusterDim.x);
@@ -652,6 +654,7 @@ extern "C" CUresult cuGetProcAddress_v2(const char* name, void** function, int, 
 namespace jitsoftmax::stand_in {
 
 void set_compute_capability(int major) { compute_capability = major; }
+void know_clusters(bool does) { knows_clusters.store(does); }
 void observe(bool on) { observed.store(on); }
 std::uint64_t launches() { return launched; }
 std::uint64_t context_calls() { return context_calls_made; }

@@ -34,6 +34,9 @@ struct Launch {
 // A device holds twice its 132 multiprocessors of any kernel's blocks, and so many of those in clusters.
 constexpr unsigned active_blocks_in_clusters = 224;
 
+// Whether it answers how many clusters it holds; it does at first.
+void know_clusters(bool does);
+
 // From now on, as every device says: for engines that are made later.
 void set_compute_capability(int major);
 

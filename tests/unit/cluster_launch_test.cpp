@@ -88,3 +88,15 @@ TEST_CASE("the long rows with which a launch begins are read one after another i
   CHECK(staggered({.cols = 8192}, 100000) == 0);  // of short rows, or without clusters, none waits
   CHECK(staggered({.cols = 1024}, 100000) == 0);
 }
+
+TEST_CASE("where the driver cannot say how many clusters it has room for, rows are read as they come") {
+  const CurrentDevice device;
+  stand_in::know_clusters(false);
+  Engine engine(stand_in_options());
+  (void)stand_in::take_launches();
+  engine.softmax({.cols = 131072}, some_rows(100));
+  stand_in::know_clusters(true);
+  const stand_in::Launch launch = only_launch();
+  CHECK(launch.cluster == 16);
+  CHECK(launch.arguments.staggered == 0);
+}
