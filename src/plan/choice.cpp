@@ -182,8 +182,9 @@ std::optional<Specialization> for_few_rows(const Problem& problem, const Arch& a
   return few;
 }
 
-// Few rows, of which the fewest begin at once and more of them one after another. If what serves any number of rows is
-// the same kernel it does the latter, and the former does if it is for hardly any of them.
+// The fewest rows begin at once, and more of them one after another, by a kernel of their own, or by that for any
+// number of rows if it is the same. If it would be for hardly any numbers of rows there is none, and all of these begin
+// at once.
 std::vector<Specialization> with_staggered(const Specialization& few, const Specialization& many, const Arch& arch) {
   if (few.config.cluster <= 8 || !is_worth_staggering(few, arch)) return {few};
   Specialization first = few;
